@@ -236,7 +236,6 @@ class TableJoinSpec:
     key: Callable[[Any, Any], Any]
     #: With a grace period records wait in this buffer.
     buffer_name: str | None = None
-    is_global: bool = False
 
 
 class StreamTableJoin(Processor):
@@ -269,11 +268,10 @@ class StreamTableJoin(Processor):
 
     def _is_dropped(self, record: Record[Any, Any]) -> bool:
         spec = self._spec
-        if spec.left and record.key is None and record.value is not None and not spec.is_global:
-            return False
-        if spec.is_global and spec.left and record.value is not None:
-            return False
-        return record.value is None or spec.key(record.key, record.value) is None
+        if record.value is None:
+            return True
+        # A left join has a result without a key, too.
+        return not spec.left and spec.key(record.key, record.value) is None
 
     def _join(self, spec: TableJoinSpec, record: Record[Any, Any]) -> None:
         key = spec.key(record.key, record.value)

@@ -207,7 +207,7 @@ class _Suppress(Processor):
         buffer = self._buffer
         self._observed_ms = max(self._observed_ms, record.timestamp)
         context = self.context.runtime.record_context
-        time = record.key.window.end if self._final else context.timestamp
+        time = record.key.window.end if self._final else record.timestamp
         buffer.put(time, record, context._replace(timestamp=record.timestamp))
         while buffer.min_timestamp <= self._observed_ms - self._suppress.wait_ms:
             self._emit()

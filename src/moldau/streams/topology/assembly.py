@@ -248,9 +248,20 @@ class Assembly:
             found.setdefault(self._root(name), []).append(name)
         return list(found.values())
 
+    def check_copartition(self) -> None:
+        """Topics that are joined must have the same number of partitions, where it is fixed."""
+        for group in self.copartitioned:
+            counts = {}
+            for topic, source in self._topics.items():
+                count = self.internal_topics.get(topic)
+                if source in group and count is not None:
+                    counts[topic] = count
+            if len(set(counts.values())) > 1:
+                listed = ", ".join(f"{topic}={counts[topic]}" for topic in sorted(counts))
+                raise TopologyError(
+                    f"Following topics do not have the same number of partitions: [{{{listed}}}]"
+                )
+
     def is_global(self, group: list[str]) -> bool:
         """Whether a group only fills a global store, and makes no tasks."""
         return any(name in self.global_sources for name in group)
-
-    def store_view_is_versioned(self, name: str) -> bool:
-        return self.stores[name].is_versioned if name in self.stores else False

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from moldau.streams.machine.definitions import (
     ProcessorDefinition,
@@ -12,41 +13,67 @@ from moldau.streams.machine.definitions import (
 from moldau.streams.topology.assembly import Assembly
 
 
+class _Tree:
+    """A sorted set whose order is that of the moment at which each name was added."""
+
+    def __init__(self, order: Callable[[str], tuple[int, str]]) -> None:
+        self._order = order
+        self._root: list[Any] | None = None
+
+    def add(self, name: str) -> None:
+        if self._root is None:
+            self._root = [name, None, None]
+            return
+        node = self._root
+        while name != node[0]:
+            side = 1 if self._order(name) < self._order(node[0]) else 2
+            if node[side] is None:
+                node[side] = [name, None, None]
+            node = node[side]
+
+    def text(self) -> str:
+        return ", ".join(self._names(self._root)) or "none"
+
+    def _names(self, node: list[Any] | None) -> Iterator[str]:
+        if node is not None:
+            yield from self._names(node[1])
+            yield node[0]
+            yield from self._names(node[2])
+
+
 class _Group:
-    """A sub-topology's nodes, ordered by how much follows them, then by name."""
+    """A sub-topology's nodes, ordered by how much follows them, then by name.
+
+    Kafka Streams links nodes one by one while their sizes grow, in the order of a hash map, and
+    sorts parents and children by the sizes of that moment. So does this.
+    """
 
     def __init__(self, assembly: Assembly, names: list[str]) -> None:
         self._assembly = assembly
-        self._children: dict[str, list[str]] = {name: [] for name in names}
         self._sizes = dict.fromkeys(names, 1)
-        for name in names:
+        self._children = {name: _Tree(self._order) for name in names}
+        self._parents = {name: _Tree(self._order) for name in names}
+        linked: dict[str, list[str]] = {name: [] for name in names}
+        for name in _hash_order(names):
             for parent in assembly.nodes[name].parents:
-                self._children[parent].append(name)
-        # Kafka adds a node's size to all nodes before it, once per path.
-        for name in names:
-            self._add_size(name, assembly.nodes[name].parents)
+                self._parents[name].add(parent)
+                linked[name].append(parent)
+                self._children[parent].add(name)
+                self._grow(parent, self._sizes[name], linked)
         self.names = sorted(names, key=self._order)
 
-    def _add_size(self, name: str, parents: Iterable[str]) -> None:
-        for parent in parents:
-            self._sizes[parent] += 1
-            self._add_size(name, self._assembly.nodes[parent].parents)
+    def _grow(self, name: str, by: int, linked: dict[str, list[str]]) -> None:
+        self._sizes[name] += by
+        for parent in linked[name]:
+            self._grow(parent, by, linked)
 
     def _order(self, name: str) -> tuple[int, str]:
         return -self._sizes[name], name
 
-    def _joined(self, names: Iterable[str]) -> str:
-        return ", ".join(names) or "none"
-
-    def children(self, name: str) -> str:
-        return self._joined(sorted(self._children[name], key=str))
-
-    def parents(self, name: str) -> str:
-        return self._joined(self._assembly.nodes[name].parents)
-
     def text(self, name: str) -> str:
         node = self._assembly.nodes[name]
-        after, before = f"\n      --> {self.children(name)}", f"\n      <-- {self.parents(name)}"
+        after = f"\n      --> {self._children[name].text()}"
+        before = f"\n      <-- {self._parents[name].text()}"
         if isinstance(node, SourceDefinition):
             topics = f"[{', '.join(_hash_order(node.topics))}]"
             if node.pattern is not None:

@@ -167,6 +167,7 @@ class GraphBuilder:
                 count += 1
                 if not child.is_written:
                     heapq.heappush(queue, (child.priority, count, child))
+        self.assembly.check_copartition()
         return self.assembly
 
     def _merge_sources(self) -> None:

@@ -263,7 +263,7 @@ def join_global(
 ) -> Handle:
     """A join of a stream with a global table; the stream needs no repartition."""
     step = stream.builder.name_or_new(name, "KSTREAM-LEFTJOIN-")
-    spec = TableJoinSpec(view=view, joiner=joiner, left=left, key=key, is_global=True)
+    spec = TableJoinSpec(view=view, joiner=joiner, left=left, key=key)
     node = GraphNode(step, processor_writer(step, lambda: StreamTableJoin(spec)))
     node.is_value_changing = True
     node.wants_null_keys = left
