@@ -272,3 +272,28 @@ def test_process_values_must_keep_the_key() -> None:
     with driver(builder.build()) as run, pytest.raises(ProcessingError) as error:
         run.input_topic("in").pipe_input("a", "b")
     assert "process_values in rename changed the key 'a'" in str(error.value.__cause__)
+
+
+@pytest.mark.parametrize("method", ["join", "left_join", "outer_join"])
+@pytest.mark.parametrize("optimization", ["none", "single.store.self.join"])
+def test_a_topic_joined_with_itself_has_the_same_results_through_one_store(
+    method: str, optimization: str
+) -> None:
+    builder = StreamsBuilder()
+    left, right = builder.stream("in", **TEXT), builder.stream("in", **TEXT)
+    windows = JoinWindows(time_difference=10)
+    getattr(left, method)(right, lambda a, b: f"{a}{b}", windows=windows).to("out", **TEXT)
+    with driver(builder.build(optimization=optimization)) as run:
+        run.input_topic("in").pipe_input("k", "x", timestamp=0)
+        run.input_topic("in").pipe_input("k", "y", timestamp=5)
+        run.input_topic("in").pipe_input("k", "z", timestamp=50)
+        pairs = sorted(str(value) for _, value in run.output_topic("out").read_key_values())
+        changelogs = [name for name in run.output_topics if name.endswith("-store-changelog")]
+    assert pairs == ["xx", "xy", "yx", "yy", "zz"]
+    if optimization != "none":
+        assert len(changelogs) == 1
+
+
+def test_an_unknown_optimisation_is_refused() -> None:
+    with pytest.raises(ValueError, match="not 'some'"):
+        StreamsBuilder().build(optimization="some")

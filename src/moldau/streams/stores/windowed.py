@@ -88,10 +88,9 @@ class _Segments:
             yield entry, self._values[entry]
 
     def between(self, low: int, high: int) -> list[tuple[tuple[bytes, int, int], bytes]]:
-        """The visible entries of all keys with a time from `low` to `high`: time, then key."""
+        """The visible entries of all keys with a time from `low` to `high`, in no order."""
         low = max(low, self.oldest_visible_ms)
         found = [entry for entry in self._values if low <= entry[1] <= high]
-        found.sort(key=lambda entry: (entry[1], entry[0], entry[2]))
         return [(entry, self._values[entry]) for entry in found]
 
     def all(self) -> list[tuple[tuple[bytes, int, int], bytes]]:
@@ -174,11 +173,10 @@ class WindowStore(Generic[K, V]):
         ]
 
     def fetch_all(self, low: int, high: int) -> list[tuple[Windowed[K], tuple[V, int]]]:
-        """The windows of all keys that start from `low` to `high`, in the order of time."""
-        return [
-            (self._windowed(entry), self._value(data))
-            for entry, data in self._segments.between(low, high)
-        ]
+        """The windows of all keys that start from `low` to `high`: by start, then by key."""
+        found = self._segments.between(low, high)
+        found.sort(key=lambda each: (each[0][1], each[0][0], each[0][2]))
+        return [(self._windowed(entry), self._value(data)) for entry, data in found]
 
     def all(self) -> Iterator[tuple[Windowed[K], tuple[V, int]]]:
         """All windows, in the order of the keys' bytes and of time."""
@@ -245,8 +243,10 @@ class SessionStore(Generic[K, V]):
         return [self._typed(entry, data) for entry, data in found if entry[2] <= start_max]
 
     def find_ended(self, low: int, high: int) -> list[tuple[Windowed[K], V]]:
-        """The sessions of all keys that end from `low` to `high`, in the order of time."""
-        return [self._typed(entry, data) for entry, data in self._segments.between(low, high)]
+        """The sessions of all keys that end from `low` to `high`: by end, start, then key."""
+        found = self._segments.between(low, high)
+        found.sort(key=lambda each: (each[0][1], each[0][2], each[0][0]))
+        return [self._typed(entry, data) for entry, data in found]
 
     def all(self) -> Iterator[tuple[Windowed[K], V]]:
         """All sessions, in the order of the keys' bytes and of their ends."""

@@ -14,6 +14,24 @@ from moldau.streams.topology.assembly import Assembly, check_name
 
 Writer = Callable[[Assembly, list[str]], None]
 
+REUSE_KTABLE_SOURCE_TOPICS = "reuse.ktable.source.topics"
+MERGE_REPARTITION_TOPICS = "merge.repartition.topics"
+SINGLE_STORE_SELF_JOIN = "single.store.self.join"
+_ALL = frozenset({REUSE_KTABLE_SOURCE_TOPICS, MERGE_REPARTITION_TOPICS, SINGLE_STORE_SELF_JOIN})
+
+
+def _optimizations(setting: str) -> frozenset[str]:
+    """What `topology.optimization` turns on: none, all, or a list of names."""
+    if setting in ("none", "all"):
+        return _ALL if setting == "all" else frozenset()
+    names = frozenset(name.strip() for name in setting.split(","))
+    if not names <= _ALL:
+        raise ValueError(
+            f"topology.optimization is 'none', 'all' or a list of {', '.join(sorted(_ALL))}, "
+            f"not {setting!r}"
+        )
+    return names
+
 
 @dataclass(slots=True, kw_only=True)
 class Repartition:
@@ -144,14 +162,15 @@ class GraphBuilder:
 
     def build(self, optimization: str) -> Assembly:
         self._merge_sources()
-        if optimization == "all":
+        chosen = _optimizations(optimization)
+        if REUSE_KTABLE_SOURCE_TOPICS in chosen:
             for node in self._nodes:
                 if node.reuse_source_topic is not None:
                     node.reuse_source_topic()
+        if MERGE_REPARTITION_TOPICS in chosen:
             self._merge_repartitions()
+        if SINGLE_STORE_SELF_JOIN in chosen:
             self._rewrite_self_joins()
-        elif optimization != "none":
-            raise ValueError(f"topology.optimization is 'none' or 'all', not {optimization!r}")
         self._apply_versions()
         for node in self._nodes:
             if node.repartition is not None:

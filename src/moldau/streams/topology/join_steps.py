@@ -140,8 +140,8 @@ class StreamJoinStep:
         node.is_value_changing = True
         node.wants_null_keys = self._left_outer or self._right_outer
         node.windowed_names = self._windowed
-        if not self._left_outer and not self._right_outer:
-            node.make_self_join = self._make_self_join
+        # A record always matches itself, so left and outer self joins are inner ones.
+        node.make_self_join = self._make_self_join
         builder.add(node, left.node)
         builder.add(node, right.node)
         sources = left.sources | right.sources

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, TypeVar, overload
 
 from moldau.streams.machine.context import Processor
 from moldau.streams.machine.definitions import TimestampExtractor
 from moldau.streams.machine.getters import store_view
 from moldau.streams.machine.tables import TableSource
-from moldau.streams.serdes import SerdeLike, serde
+from moldau.streams.serdes import Serde, SerdeLike, serde
 from moldau.streams.stores.base import StoreBuilder
 from moldau.streams.topology import table_steps
 from moldau.streams.topology.assembly import Assembly
@@ -19,6 +19,9 @@ from moldau.streams.topology.graph import GraphBuilder, GraphNode
 from moldau.streams.topology.handles import Handle, Materialized, chosen, materialized, table_store
 from moldau.streams.topology.topology import Topology
 
+K = TypeVar("K")
+V = TypeVar("V")
+
 
 class StreamsBuilder:
     """Builds a topology from streams and tables.
@@ -26,10 +29,36 @@ class StreamsBuilder:
     builder = StreamsBuilder()
     builder.stream("in").filter(lambda key, value: value is not None).to("out")
     topology = builder.build()
+
+    Serdes as objects (`serdes.STRING`) give typed streams; names ("string") give untyped ones.
     """
 
     def __init__(self) -> None:
         self._builder = GraphBuilder()
+
+    @overload
+    def stream(
+        self,
+        topics: str | Iterable[str] | re.Pattern[str],
+        *,
+        key_serde: Serde[K],
+        value_serde: Serde[V],
+        timestamp_extractor: TimestampExtractor | None = None,
+        offset_reset: str | None = None,
+        name: Name = None,
+    ) -> KStream[K, V]: ...
+
+    @overload
+    def stream(
+        self,
+        topics: str | Iterable[str] | re.Pattern[str],
+        *,
+        key_serde: SerdeLike | None = None,
+        value_serde: SerdeLike | None = None,
+        timestamp_extractor: TimestampExtractor | None = None,
+        offset_reset: str | None = None,
+        name: Name = None,
+    ) -> KStream[Any, Any]: ...
 
     def stream(
         self,
@@ -75,6 +104,32 @@ class StreamsBuilder:
                 sources=frozenset({step}),
             )
         )
+
+    @overload
+    def table(
+        self,
+        topic: str,
+        *,
+        key_serde: Serde[K],
+        value_serde: Serde[V],
+        store: Store = None,
+        timestamp_extractor: TimestampExtractor | None = None,
+        offset_reset: str | None = None,
+        name: Name = None,
+    ) -> KTable[K, V]: ...
+
+    @overload
+    def table(
+        self,
+        topic: str,
+        *,
+        key_serde: SerdeLike | None = None,
+        value_serde: SerdeLike | None = None,
+        store: Store = None,
+        timestamp_extractor: TimestampExtractor | None = None,
+        offset_reset: str | None = None,
+        name: Name = None,
+    ) -> KTable[Any, Any]: ...
 
     def table(
         self,
@@ -181,7 +236,7 @@ class StreamsBuilder:
         return self
 
     def build(self, *, optimization: str = "none") -> Topology:
-        """The topology; "all" merges repartition topics and reuses source topics.
+        """The topology. `optimization` takes the values of Kafka's `topology.optimization`.
 
         topology = builder.build(optimization="all")
         """

@@ -76,7 +76,12 @@ def key_function(text: str) -> Callable[[Any, Any], Any]:
     if name == "key_append":
         return lambda key, value: ("null" if key is None else str(key)) + argument
     function = value_function(text)
-    return lambda key, value: function(value)
+
+    def select(key: Any, value: Any) -> Any:
+        found = function(value)
+        return str(found) if isinstance(found, int) else found
+
+    return select
 
 
 def text_of(value: Any) -> str:
@@ -151,6 +156,19 @@ class StampStreamTime(Processor):
         self.context.forward(record.with_value(f"{record.value}@{time}"))
 
 
+#: Operations whose values are text, whatever they were before; and functions that keep them.
+MAKES_TEXT = (
+    "flatMap",
+    "flatMapValues",
+    "join",
+    "leftJoin",
+    "outerJoin",
+    "aggregate",
+    "processValues",
+)
+KEEPS = ("identity", "to_null", "null_if")
+
+
 class Program:
     """Builds the topology of a case."""
 
@@ -170,7 +188,9 @@ class Program:
             self._made[op["id"]] = made
             source = op.get("in")
             counts = op["op"] == "count" or "state" in op
-            kept = op["op"] in ("toStream", "suppress", "filter", "filterNot", "selectKey")
+            function = op.get("value" if op["op"] == "map" else "fn", "").partition(":")[0]
+            maps = op["op"] in ("mapValues", "map") and function not in KEEPS
+            kept = op["op"] not in MAKES_TEXT and not maps
             if counts or (kept and self._value_serdes.get(source or "") == "long"):
                 self._value_serdes[op["id"]] = "long"
 
@@ -358,5 +378,5 @@ class Program:
         return self._input(op).process_values(StampStreamTime, **self._name(op))
 
     def _to(self, op: Op) -> None:
-        serde = self._value_serdes.get(op["in"])
+        serde = self._value_serdes.get(op["in"].split("/")[0])
         self._input(op).to(op["topic"], value_serde=serde, **self._name(op))
