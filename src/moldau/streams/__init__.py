@@ -6,7 +6,7 @@ A program builds a topology; a host runs it. `TopologyTestDriver` runs it in a t
 from moldau.streams.errors import ProcessingError, StreamsError, TopologyError
 from moldau.streams.hosts.driver import TestInputTopic, TestOutputTopic, TopologyTestDriver
 from moldau.streams.machine.context import Processor, ProcessorContext, PunctuationType
-from moldau.streams.machine.task import Handlers, log_and_continue, log_and_fail
+from moldau.streams.machine.task import Handlers, fail_on_error, skip_on_error
 from moldau.streams.records import Record, RecordContext, ValueAndTimestamp, Window, Windowed
 from moldau.streams.serdes import Serde, SimpleSerde
 from moldau.streams.stores.base import StateStore, StoreBuilder
@@ -76,10 +76,10 @@ __all__ = [
     "ValueAndTimestamp",
     "Window",
     "Windowed",
+    "fail_on_error",
     "key_value_store",
-    "log_and_continue",
-    "log_and_fail",
     "session_store",
+    "skip_on_error",
     "timestamped_key_value_store",
     "versioned_key_value_store",
     "window_store",

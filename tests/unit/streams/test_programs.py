@@ -23,7 +23,7 @@ from moldau.streams import (
     TopologyError,
     TopologyTestDriver,
     key_value_store,
-    log_and_continue,
+    skip_on_error,
 )
 
 TEXT = {"key_serde": "string", "value_serde": "string"}
@@ -121,17 +121,33 @@ def test_an_error_of_a_function_names_the_operator_and_the_record() -> None:
 
 
 def test_a_handler_can_skip_records_that_fail() -> None:
-    handlers = Handlers(processing=log_and_continue)
+    handlers = Handlers(processing=skip_on_error)
     with driver(failing_program(), handlers=handlers) as run:
         run.input_topic("in").pipe_key_values([("a", "bad"), ("a", "good")])
         assert run.output_topic("out").read_key_values() == [("a", "good")]
         assert run.dropped_records == 1
 
 
+def test_a_record_that_fails_goes_to_the_dead_letter_topic_as_it_came() -> None:
+    handlers = Handlers(processing=skip_on_error, dead_letter_topic="errors")
+    with driver(failing_program(), handlers=handlers) as run:
+        run.input_topic("in").pipe_input("a", "bad", timestamp=7, headers=(("h", b"1"),))
+        letter = run.output_topic("errors").read_record()
+    assert (letter.key, letter.value, letter.timestamp) == ("a", "bad", 7)
+    assert dict(letter.headers) == {
+        "h": b"1",
+        "__streams.errors.exception": b"ValueError",
+        "__streams.errors.message": b"no",
+        "__streams.errors.topic": b"in",
+        "__streams.errors.partition": b"0",
+        "__streams.errors.offset": b"0",
+    }
+
+
 def test_a_handler_can_skip_records_that_cannot_be_read_or_written() -> None:
     builder = StreamsBuilder()
     builder.stream("in", key_serde="string", value_serde="long").to("out", value_serde="short")
-    handlers = Handlers(deserialization=log_and_continue, production=log_and_continue)
+    handlers = Handlers(deserialization=skip_on_error, production=skip_on_error)
     topology = builder.build()
     with driver(topology, handlers=handlers) as run:
         run.input_topic("in", value_serde="string").pipe_input("a", "x")

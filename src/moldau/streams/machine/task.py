@@ -30,12 +30,12 @@ ProcessingHandler = Callable[[RecordContext, Record[Any, Any], str, Exception], 
 ProductionHandler = Callable[[str, Record[Any, Any], Exception], Verdict]
 
 
-def log_and_fail(*_: object) -> Verdict:
+def fail_on_error(*_: object) -> Verdict:
     """The default of all three handlers: the application stops."""
     return "fail"
 
 
-def log_and_continue(*_: object) -> Verdict:
+def skip_on_error(*_: object) -> Verdict:
     """Skip the record and count it as dropped."""
     return "continue"
 
@@ -44,9 +44,11 @@ def log_and_continue(*_: object) -> Verdict:
 class Handlers:
     """What is done about records that fail."""
 
-    deserialization: DeserializationHandler = log_and_fail
-    processing: ProcessingHandler = log_and_fail
-    production: ProductionHandler = log_and_fail
+    deserialization: DeserializationHandler = fail_on_error
+    processing: ProcessingHandler = fail_on_error
+    production: ProductionHandler = fail_on_error
+    #: Where input records go that failed in one of these ways, with the reason (KIP-1034).
+    dead_letter_topic: str | None = None
 
 
 class _Schedule:
@@ -141,6 +143,7 @@ class Task:
         self.commit_requested = False
         self.partition_count = settings.partition_count
         self._handlers = settings.handlers
+        self._raw: tuple[bytes | None, bytes | None] = None, None
         self._collect = collect
         self._global_stores = dict(global_stores or {})
         self._stores: dict[str, Any] = {}
@@ -218,6 +221,7 @@ class Task:
     def failed(self, node: Node, record: Record[Any, Any], error: Exception) -> None:
         """A node raised an error: ask the handler whether to go on."""
         context = self.record_context
+        self._dead_letter(context, error)
         if self._handlers.processing(context, record, node.name, error) == "continue":
             self.dropped += 1
             return
@@ -229,10 +233,27 @@ class Task:
 
     def not_written(self, topic: str, record: Record[Any, Any], error: Exception) -> bool:
         """A record cannot be serialized: whether that stops the application."""
+        self._dead_letter(self.record_context, error)
         if self._handlers.production(topic, record, error) == "continue":
             self.dropped += 1
             return False
         return True
+
+    def _dead_letter(self, where: RecordContext, error: Exception) -> None:
+        """Pass the input record on, as it was read, with what went wrong."""
+        topic = self._handlers.dead_letter_topic
+        if topic is None:
+            return
+        why = {
+            "exception": type(error).__qualname__,
+            "message": str(error),
+            "topic": where.topic,
+            "partition": str(where.partition),
+            "offset": str(where.offset),
+        }
+        added = tuple((f"__streams.errors.{name}", text.encode()) for name, text in why.items())
+        key, value = self._raw
+        self._collect(Produced(topic, key, value, max(0, where.timestamp), where.headers + added))
 
     def schedule(
         self,
@@ -285,10 +306,12 @@ class Task:
         """Process one input record to the end."""
         definition, context = self._source(topic)
         where = RecordContext(topic, partition, offset, timestamp, headers)
+        self._raw = key, value
         try:
             typed_key = definition.key_serde.deserialize(topic, key)
             typed_value = definition.value_serde.deserialize(topic, value)
         except Exception as error:
+            self._dead_letter(where, error)
             if self._handlers.deserialization(where, error) == "continue":
                 self.dropped += 1
                 return
@@ -329,6 +352,7 @@ class Task:
                 continue
             fired = True
             self.record_context = RecordContext("", -1, -1, now_ms, ())
+            self._raw = None, None
             missed = (now_ms - schedule.next_ms) // schedule.interval_ms
             schedule.next_ms += (missed + 1) * schedule.interval_ms
             self._call(schedule, now_ms)
