@@ -9,8 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moldau.streams import Window, Windowed
+from moldau.streams.records import Change, Headers, Record, RecordContext
 from moldau.streams.serdes import BYTES, JSON, LONG, STRING
 from moldau.streams.stores import formats
+from moldau.streams.stores.buffers import JoinBuffer, SuppressBuffer
 from moldau.streams.stores.key_value import KeyValueStore, ListStore, TimestampedKeyValueStore
 from moldau.streams.stores.versioned import VersionedKeyValueStore
 from moldau.streams.stores.windowed import SessionStore, WindowStore
@@ -26,7 +28,13 @@ class Log:
     def __init__(self) -> None:
         self.records: list[tuple[bytes, bytes | None, int]] = []
 
-    def __call__(self, key: bytes, value: bytes | None, timestamp: int | None) -> None:
+    def __call__(
+        self,
+        key: bytes,
+        value: bytes | None,
+        timestamp: int | None,
+        headers: Headers = (),
+    ) -> None:
         self.records.append((key, value, timestamp or 0))
 
     def restore(self, store: Any) -> list[Any]:
@@ -173,3 +181,46 @@ def test_subscriptions_are_read_as_written(found: bytes | None, partition: int) 
 def test_a_store_of_bytes_needs_a_key() -> None:
     with pytest.raises(ValueError, match="key cannot be null in store s"):
         KeyValueStore("s", BYTES, BYTES).get(None)  # type: ignore[arg-type]
+
+
+WHERE = RecordContext("in", 3, 7, 5, (("h", b"1"), ("n", None)))
+
+
+def test_a_suppress_buffer_comes_back_from_what_was_committed() -> None:
+    log = Log()
+    buffer = SuppressBuffer("s", STRING, LONG, log)
+    buffer.put(20, Record("b", Change(1, None), 20), WHERE)
+    buffer.put(10, Record("a", Change(2, 1), 10), WHERE)
+    buffer.put(90, Record("b", Change(5, 1), 90), WHERE)
+    buffer.put(30, Record("c", Change(None, 4), 30), WHERE)
+    assert buffer.pop()[0].key == "a"
+    assert log.records == []
+    buffer.flush()
+    restored = SuppressBuffer("s", STRING, LONG)
+    for each in log.records:
+        restored.restore(*each)
+    assert restored.size_bytes == buffer.size_bytes
+    assert restored.prior("c") == (True, 4)
+    assert restored.min_timestamp == 20
+    popped = [restored.pop() for _ in range(len(restored))]
+    assert [(record.key, record.value.new, record.value.old) for record, _ in popped] == [
+        ("b", 5, 1),
+        ("c", None, 4),
+    ]
+    assert popped[0][1] == WHERE
+    assert (len(restored), restored.size_bytes) == (0, 0)
+
+
+def test_a_join_buffer_comes_back_from_its_changelog() -> None:
+    log = Log()
+    buffer = JoinBuffer("s", STRING, STRING, 10, log)
+    for time, key in ((5, "b"), (5, "a"), (12, "a"), (5, "b")):
+        assert buffer.put(time, Record(key, f"{key}{time}", time), WHERE)
+    restored = JoinBuffer("s", STRING, STRING, 10)
+    for each in log.records:
+        restored.restore(*each)
+    for each in (buffer, restored):
+        assert each.put(16, Record("z", "z", 16), WHERE)
+        found = [(record.key, record.timestamp) for record, _ in each.due()]
+        assert found == [("a", 5), ("b", 5), ("b", 5)]
+        assert not each.put(30, Record("late", "x", 19), WHERE)

@@ -171,9 +171,11 @@ class Task:
             return no_log
         topic = settings.changelog_topic(builder.name)
 
-        def log(key: bytes, value: bytes | None, timestamp: int | None) -> None:
+        def log(
+            key: bytes, value: bytes | None, timestamp: int | None, headers: Headers = ()
+        ) -> None:
             time = self.record_context.timestamp if timestamp is None else timestamp
-            self._collect(Produced(topic, key, value, max(0, time)))
+            self._collect(Produced(topic, key, value, max(0, time), headers))
 
         return log
 

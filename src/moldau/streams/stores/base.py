@@ -6,13 +6,25 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-#: Writes a changelog record: key, value (None deletes) and time (None: that of the input record).
-Log = Callable[[bytes, bytes | None, int | None], None]
+from moldau.streams.records import Headers
+
+
+class Log(Protocol):
+    """Writes a changelog record."""
+
+    def __call__(
+        self, key: bytes, value: bytes | None, timestamp: int | None, headers: Headers = ()
+    ) -> None:
+        """`None` as value deletes; `None` as time is that of the input record."""
+
+
 #: Counts a record that came too late for a store.
 Drop = Callable[[], None]
 
 
-def no_log(key: bytes, value: bytes | None, timestamp: int | None) -> None:
+def no_log(
+    key: bytes, value: bytes | None, timestamp: int | None, headers: Headers = ()
+) -> None:
     """The log of a store without a changelog."""
 
 

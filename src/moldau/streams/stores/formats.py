@@ -9,6 +9,7 @@ import struct
 from typing import NamedTuple
 
 from moldau.streams.errors import StreamsError
+from moldau.streams.records import Headers, RecordContext
 
 _LONG = struct.Struct(">q")
 _INT = struct.Struct(">i")
@@ -30,6 +31,11 @@ def read_timestamped_value(data: bytes) -> tuple[bytes, int]:
 def window_store_key(key: bytes, start: int, sequence: int) -> bytes:
     """A key of a window store's changelog."""
     return key + _WINDOW.pack(start, sequence)
+
+
+def buffer_key(key: bytes, timestamp: int, sequence: int) -> bytes:
+    """A key of the buffer of a join with grace: the time comes first."""
+    return _LONG.pack(timestamp) + key + _INT.pack(sequence)
 
 
 def session_store_key(key: bytes, start: int, end: int) -> bytes:
@@ -139,3 +145,69 @@ def read_response_value(data: bytes) -> tuple[bytes | None, bytes | None]:
     """The hash and the right value. An empty value reads as null, as in Kafka Streams."""
     start = 1 if data[0] & 0x80 else 17
     return (None if start == 1 else data[1:17]), data[start:] or None
+
+
+#: The version of a buffer's changelog records, which carry it in a header.
+BUFFER_HEADERS: Headers = (("v", b"\x03"),)
+_NULL, _SAME_AS_PRIOR = -1, -2
+
+
+class Buffered(NamedTuple):
+    """An update that a buffer holds back: the value emitted last, the old and the new one."""
+
+    context: RecordContext
+    prior: bytes | None
+    old: bytes | None
+    new: bytes | None
+    time: int
+
+
+def _sized(data: bytes | None) -> bytes:
+    return _INT.pack(_NULL) if data is None else _INT.pack(len(data)) + data
+
+
+def buffered_value(held: Buffered) -> bytes:
+    """A value of a buffer's changelog: where the record comes from, three values, its time."""
+    context = held.context
+    parts = [_LONG.pack(context.timestamp), _LONG.pack(context.offset)]
+    parts += [_sized(context.topic.encode()), _INT.pack(context.partition)]
+    parts.append(_INT.pack(len(context.headers)))
+    for name, value in context.headers:
+        parts += [_sized(name.encode()), _sized(value)]
+    old = _sized(held.old)
+    if held.old is not None and held.old == held.prior:
+        old = _INT.pack(_SAME_AS_PRIOR)
+    return b"".join([*parts, _sized(held.prior), old, _sized(held.new), _LONG.pack(held.time)])
+
+
+class _Cursor:
+    __slots__ = ("_at", "_data")
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._at = 0
+
+    def number(self, layout: struct.Struct) -> int:
+        (value,) = layout.unpack_from(self._data, self._at)
+        self._at += layout.size
+        return int(value)
+
+    def sized(self, prior: bytes | None = None) -> bytes | None:
+        size = self.number(_INT)
+        if size < 0:
+            return prior if size == _SAME_AS_PRIOR else None
+        self._at += size
+        return self._data[self._at - size : self._at]
+
+
+def read_buffered_value(data: bytes) -> Buffered:
+    """What was held back."""
+    cursor = _Cursor(data)
+    timestamp, offset = cursor.number(_LONG), cursor.number(_LONG)
+    topic, partition = (cursor.sized() or b"").decode(), cursor.number(_INT)
+    headers = tuple(
+        ((cursor.sized() or b"").decode(), cursor.sized()) for _ in range(cursor.number(_INT))
+    )
+    context = RecordContext(topic, partition, offset, timestamp, headers)
+    prior = cursor.sized()
+    return Buffered(context, prior, cursor.sized(prior), cursor.sized(), cursor.number(_LONG))

@@ -242,7 +242,8 @@ def join_stream_table(
 
 
 def _join_buffer(name: str, stream: Handle, grace_ms: int) -> StoreBuilder:
-    return StoreBuilder(name, lambda log, drop: JoinBuffer(name, stream.keys, grace_ms))
+    keys, values = stream.keys, stream.values
+    return StoreBuilder(name, lambda log, drop: JoinBuffer(name, keys, values, grace_ms, log))
 
 
 def _check_history(store: StoreBuilder, grace_ms: int) -> None:
