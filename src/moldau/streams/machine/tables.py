@@ -139,23 +139,6 @@ class _Derived(Processor):
             self.context.forward(record.with_value(Change(new, old, change.is_latest)))
 
 
-class TransformedTable(TableSupplier):
-    """A table whose values a function computes with the key: `transform_values`."""
-
-    def __init__(self, parent: TableSupplier, mapper: Mapper, store_name: str | None) -> None:
-        super().__init__()
-        self._inner = DerivedTable(parent, mapper, store_name, skips_nothing=False)
-
-    def __call__(self) -> Processor:
-        return self._inner()
-
-    def enable_sending_old_values(self, force: bool) -> bool:
-        return self._inner.enable_sending_old_values(force)
-
-    def view(self) -> View:
-        return self._inner.view()
-
-
 class GroupTable(TableSupplier):
     """Re-keys a table's updates for an aggregation: the old value under its key, then the new."""
 

@@ -17,7 +17,7 @@ from moldau.streams.machine.table_joins import (
 )
 from moldau.streams.machine.tables import DerivedTable, GroupTable, TableAggregate, TableSource
 from moldau.streams.records import Change
-from moldau.streams.serdes import LONG, Serde, SerdeLike, serde
+from moldau.streams.serdes import Serde, SerdeLike, serde
 from moldau.streams.stores.base import StoreBuilder
 from moldau.streams.stores.buffers import SuppressBuffer
 from moldau.streams.stores.formats import change_value, read_change_value
@@ -341,9 +341,3 @@ def aggregate_table(
     return TableHandle(
         handle=replace(handle, node=node), supplier=supplier, store_name=spec.name
     )
-
-
-def count_serde(spec: str | Materialized | None) -> Serde[Any]:
-    """Counts are longs unless the store says otherwise."""
-    given = materialized(spec)
-    return (serde(given.value_serde) if given is not None else None) or LONG
