@@ -34,6 +34,8 @@ class Runtime(Protocol):
     record_context: RecordContext
     config: dict[str, Any]
     dropped: int
+    #: What several processors of a task have in common, under a key of theirs.
+    shared: dict[object, Any]
 
     def store(self, name: str) -> Any: ...
 

@@ -50,16 +50,11 @@ class _Clock:
 
 
 class SharedClock:
-    """Gives the two processors of a join in a task the same clock."""
-
-    def __init__(self) -> None:
-        self._clocks: dict[int, _Clock] = {}
+    """Gives the two processors of a join in a task the same clock, which the task keeps."""
 
     def of(self, context: ProcessorContext) -> _Clock:
-        return self._clocks.setdefault(id(context.runtime), _Clock())
-
-    def release(self, context: ProcessorContext) -> None:
-        self._clocks.pop(id(context.runtime), None)
+        clock: _Clock = context.runtime.shared.setdefault(self, _Clock())
+        return clock
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,9 +93,6 @@ class StreamJoin(Processor):
             self._shared = context.state_store(spec.shared_store)
         self._clock = spec.clock.of(context)
         self._interval_ms = int(context.runtime.config.get(EMIT_INTERVAL, 1000))
-
-    def close(self) -> None:
-        self._spec.clock.release(self.context)
 
     def _join(self, key: Any, this: Any, other: Any) -> Any:
         joiner = self._spec.joiner

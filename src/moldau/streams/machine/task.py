@@ -140,6 +140,7 @@ class Task:
         self.wall_clock_ms = wall_clock_ms
         self.record_context = RecordContext("", -1, -1, -1, ())
         self.dropped = 0
+        self.shared: dict[object, Any] = {}
         self.commit_requested = False
         self.partition_count = settings.partition_count
         self._handlers = settings.handlers
