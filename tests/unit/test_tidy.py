@@ -64,6 +64,10 @@ BESIDE = {
     "moldau.spark.columns.errors": _VALUES,
     "moldau.spark.tables.errors": _VALUES,
     "moldau.spark.tables.jdbc.by_driver": "writes through the DataFrame it is given",
+    "moldau.streams.errors": _VALUES,
+    "moldau.streams.records": _VALUES,
+    "moldau.streams.serdes": "what users name, and implement",
+    "moldau.streams.windows": _VALUES,
     "moldau.testing.errors": _VALUES,
     "moldau.testing.registry": "the clusters that run in this process",
 }

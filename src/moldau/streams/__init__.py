@@ -1,0 +1,86 @@
+"""Kafka Streams for Python: streams, tables, joins, windows and processors.
+
+A program builds a topology; a host runs it. `TopologyTestDriver` runs it in a test.
+"""
+
+from moldau.streams.errors import ProcessingError, StreamsError, TopologyError
+from moldau.streams.hosts.driver import TestInputTopic, TestOutputTopic, TopologyTestDriver
+from moldau.streams.machine.context import Processor, ProcessorContext, PunctuationType
+from moldau.streams.machine.task import Handlers, fail_on_error, skip_on_error
+from moldau.streams.records import Record, RecordContext, ValueAndTimestamp, Window, Windowed
+from moldau.streams.serdes import Serde, SimpleSerde
+from moldau.streams.stores.base import StateStore, StoreBuilder
+from moldau.streams.stores.builders import (
+    key_value_store,
+    session_store,
+    timestamped_key_value_store,
+    versioned_key_value_store,
+    window_store,
+)
+from moldau.streams.topology.dsl import (
+    BranchedKStream,
+    CogroupedKStream,
+    GlobalKTable,
+    KGroupedStream,
+    KGroupedTable,
+    KStream,
+    KTable,
+)
+from moldau.streams.topology.handles import Materialized
+from moldau.streams.topology.streams_builder import StreamsBuilder
+from moldau.streams.topology.topology import Topology
+from moldau.streams.windows import (
+    EmitStrategy,
+    JoinWindows,
+    SessionWindows,
+    SlidingWindows,
+    Suppressed,
+    TimeWindows,
+    UnlimitedWindows,
+)
+
+__all__ = [
+    "BranchedKStream",
+    "CogroupedKStream",
+    "EmitStrategy",
+    "GlobalKTable",
+    "Handlers",
+    "JoinWindows",
+    "KGroupedStream",
+    "KGroupedTable",
+    "KStream",
+    "KTable",
+    "Materialized",
+    "ProcessingError",
+    "Processor",
+    "ProcessorContext",
+    "PunctuationType",
+    "Record",
+    "RecordContext",
+    "Serde",
+    "SessionWindows",
+    "SimpleSerde",
+    "SlidingWindows",
+    "StateStore",
+    "StoreBuilder",
+    "StreamsBuilder",
+    "StreamsError",
+    "Suppressed",
+    "TestInputTopic",
+    "TestOutputTopic",
+    "TimeWindows",
+    "Topology",
+    "TopologyError",
+    "TopologyTestDriver",
+    "UnlimitedWindows",
+    "ValueAndTimestamp",
+    "Window",
+    "Windowed",
+    "fail_on_error",
+    "key_value_store",
+    "session_store",
+    "skip_on_error",
+    "timestamped_key_value_store",
+    "versioned_key_value_store",
+    "window_store",
+]

@@ -1,0 +1,22 @@
+"""What goes wrong in a streams application, with Kafka Streams' messages."""
+
+from __future__ import annotations
+
+
+class StreamsError(Exception):
+    """An error of the application or of its host."""
+
+
+class TopologyError(StreamsError):
+    """The topology cannot be built: the message says which operator is wrong, and why."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(f"Invalid topology: {message}")
+
+
+class ProcessingError(StreamsError):
+    """A processor raised an error. `processor` names it; the cause is the error itself."""
+
+    def __init__(self, message: str, processor: str) -> None:
+        super().__init__(message)
+        self.processor = processor

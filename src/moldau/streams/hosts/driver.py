@@ -1,0 +1,278 @@
+"""`TopologyTestDriver`: runs a topology in this process, record by record, without a broker."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from types import TracebackType
+from typing import Any, Generic, TypeVar
+
+from moldau.streams.errors import StreamsError
+from moldau.streams.machine.definitions import Produced, SinkDefinition, SourceDefinition
+from moldau.streams.machine.task import Handlers, Task, TaskSettings
+from moldau.streams.records import Headers, Record
+from moldau.streams.serdes import Serde, SerdeLike, serde
+from moldau.streams.topology.topology import Topology
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class TopologyTestDriver:
+    """One task runs all sub-topologies; every topic has one partition; time stands still.
+
+    with TopologyTestDriver(topology) as driver:
+        driver.input_topic("in").pipe_input("key", "value", timestamp=0)
+        assert driver.output_topic("out").read_key_values() == [("key", "value")]
+    """
+
+    def __init__(
+        self,
+        topology: Topology,
+        *,
+        application_id: str = "test",
+        default_key_serde: SerdeLike | None = None,
+        default_value_serde: SerdeLike | None = None,
+        wall_clock_ms: int = 0,
+        config: Mapping[str, Any] | None = None,
+        handlers: Handlers | None = None,
+    ) -> None:
+        self._assembly = topology.assembly
+        self._application_id = application_id
+        self._wall_clock_ms = wall_clock_ms
+        self._outputs: dict[str, deque[Produced]] = {}
+        self._queues: dict[str, deque[Produced]] = {}
+        self._offsets: dict[str, int] = {}
+        self._produced: list[Produced] = []
+        topology.set_default_serdes(key=default_key_serde, value=default_value_serde)
+        settings = TaskSettings(
+            application_id=application_id,
+            config=dict(config or {}),
+            handlers=handlers or Handlers(),
+            topic_name=self._topic_name,
+            changelog_topic=lambda store: f"{application_id}-{store}-changelog",
+        )
+        self._global_task: Task | None = None
+        self._global_topics: set[str] = set()
+        groups = self._assembly.groups()
+        of_globals = [name for group in groups if self._assembly.is_global(group) for name in group]
+        if of_globals:
+            nodes = [self._assembly.nodes[name] for name in of_globals]
+            self._global_task = Task(
+                nodes, self._assembly.global_stores, settings, self._produced.append
+            )
+            self._global_topics = {
+                topic
+                for node in nodes
+                if isinstance(node, SourceDefinition)
+                for topic in node.topics
+            }
+        rest = [name for name in self._assembly.nodes if name not in set(of_globals)]
+        self._task = Task(
+            [self._assembly.nodes[name] for name in rest],
+            self._assembly.stores,
+            settings,
+            self._produced.append,
+            self._global_task.stores if self._global_task is not None else None,
+            wall_clock_ms=wall_clock_ms,
+        )
+        self._work()
+
+    def _topic_name(self, topic: str) -> str:
+        if topic in self._assembly.internal_topics:
+            return f"{self._application_id}-{topic}"
+        return topic
+
+    # Topics.
+
+    def _serdes(self, topic: str, *, writes: bool) -> tuple[Serde[Any], Serde[Any]]:
+        for node in self._assembly.nodes.values():
+            if writes and isinstance(node, SinkDefinition) and node.topic == topic:
+                return node.key_serde, node.value_serde
+            if not writes and isinstance(node, SourceDefinition) and topic in node.topics:
+                return node.key_serde, node.value_serde
+        return self._assembly.default_key_serde, self._assembly.default_value_serde
+
+    def input_topic(
+        self,
+        topic: str,
+        *,
+        key_serde: SerdeLike | None = None,
+        value_serde: SerdeLike | None = None,
+    ) -> TestInputTopic[Any, Any]:
+        """Writes to a topic, with its source's serdes unless others are given."""
+        if not self._task.reads(topic) and topic not in self._global_topics:
+            raise StreamsError(f"Unknown topic: {topic}: no source of the topology reads it")
+        keys, values = self._serdes(topic, writes=False)
+        return TestInputTopic(self, topic, serde(key_serde) or keys, serde(value_serde) or values)
+
+    def output_topic(
+        self,
+        topic: str,
+        *,
+        key_serde: SerdeLike | None = None,
+        value_serde: SerdeLike | None = None,
+    ) -> TestOutputTopic[Any, Any]:
+        """Reads what was written to a topic, with its sink's serdes unless others are given."""
+        keys, values = self._serdes(topic, writes=True)
+        return TestOutputTopic(self, topic, serde(key_serde) or keys, serde(value_serde) or values)
+
+    @property
+    def output_topics(self) -> list[str]:
+        """The topics that were written to, with those of changelogs and repartitions."""
+        return sorted(self._outputs)
+
+    def state_store(self, name: str) -> Any:
+        """A store of the topology: driver.state_store("counts").get("hello")."""
+        found = self._task.stores.get(name)
+        if found is None and self._global_task is not None:
+            found = self._global_task.stores.get(name)
+        if found is None:
+            names = ", ".join(sorted(self._task.stores)) or "none"
+            raise KeyError(f"there is no store {name!r}; the topology has {names}")
+        return found
+
+    @property
+    def dropped_records(self) -> int:
+        """How many records were dropped: late, without a key, or refused by a handler."""
+        other = 0 if self._global_task is None else self._global_task.dropped
+        return self._task.dropped + other
+
+    # Time and work.
+
+    def advance_wall_clock_time(self, milliseconds: int) -> None:
+        """Move the wall clock, which fires punctuations."""
+        self._wall_clock_ms += milliseconds
+        self._task.punctuate_wall_clock(self._wall_clock_ms)
+        self._work()
+
+    def pipe(self, record: Produced) -> None:
+        """Process an input record and all that follows from it."""
+        self._enqueue(record)
+        self._work()
+
+    def _enqueue(self, record: Produced) -> None:
+        topic = record.topic
+        if topic in self._global_topics and self._global_task is not None:
+            self._process(self._global_task, record)
+        elif self._task.reads(topic):
+            self._queues.setdefault(topic, deque()).append(record)
+
+    def _process(self, task: Task, record: Produced) -> None:
+        offset = self._offsets.get(record.topic, 0)
+        self._offsets[record.topic] = offset + 1
+        task.process(
+            record.topic,
+            0,
+            offset,
+            key=record.key,
+            value=record.value,
+            timestamp=record.timestamp,
+            headers=record.headers,
+        )
+
+    def _work(self) -> None:
+        """Until nothing is left: the record with the smallest timestamp first."""
+        self._capture()
+        while True:
+            waiting = [queue for queue in self._queues.values() if queue]
+            if not waiting:
+                return
+            self._process(self._task, min(waiting, key=lambda queue: queue[0].timestamp).popleft())
+            self._task.punctuate_stream_time()
+            self._task.flush()
+            self._capture()
+
+    def _capture(self) -> None:
+        produced, self._produced[:] = list(self._produced), []
+        for record in produced:
+            self._outputs.setdefault(record.topic, deque()).append(record)
+            self._enqueue(record)
+
+    def take(self, topic: str) -> Produced | None:
+        """The next record of an output topic, or `None`."""
+        queue = self._outputs.get(topic)
+        return queue.popleft() if queue else None
+
+    def waiting(self, topic: str) -> int:
+        """How many records of an output topic are not read yet."""
+        return len(self._outputs.get(topic, ()))
+
+    def close(self) -> None:
+        """Close processors and stores."""
+        self._task.close()
+        if self._global_task is not None:
+            self._global_task.close()
+
+    def __enter__(self) -> TopologyTestDriver:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class TestInputTopic(Generic[K, V]):
+    """A topic that a test writes to."""
+
+    __test__ = False
+
+    def __init__(
+        self, driver: TopologyTestDriver, topic: str, key_serde: Serde[K], value_serde: Serde[V]
+    ) -> None:
+        self._driver = driver
+        self._topic = topic
+        self._keys = key_serde
+        self._values = value_serde
+
+    def pipe_input(
+        self, key: K | None, value: V | None, *, timestamp: int = 0, headers: Headers = ()
+    ) -> None:
+        """Write one record, and process it: topic.pipe_input("a", "b", timestamp=5)."""
+        raw = self._keys.serialize(self._topic, key)
+        data = self._values.serialize(self._topic, value)
+        self._driver.pipe(Produced(self._topic, raw, data, timestamp, headers))
+
+    def pipe_key_values(self, pairs: Iterable[tuple[K, V]], *, timestamp: int = 0) -> None:
+        """Write several records with the same timestamp: topic.pipe_key_values([("a", 1)])."""
+        for key, value in pairs:
+            self.pipe_input(key, value, timestamp=timestamp)
+
+
+class TestOutputTopic(Generic[K, V]):
+    """A topic that a test reads."""
+
+    __test__ = False
+
+    def __init__(
+        self, driver: TopologyTestDriver, topic: str, key_serde: Serde[K], value_serde: Serde[V]
+    ) -> None:
+        self._driver = driver
+        self._topic = topic
+        self._keys = key_serde
+        self._values = value_serde
+
+    def is_empty(self) -> bool:
+        """Whether nothing is left to read."""
+        return self._driver.waiting(self._topic) == 0
+
+    def read_record(self) -> Record[K | None, V | None]:
+        """The next record: topic.read_record().timestamp."""
+        record = self._driver.take(self._topic)
+        if record is None:
+            raise StreamsError(f"Empty topic: {self._topic}")
+        key = self._keys.deserialize(self._topic, record.key)
+        value = self._values.deserialize(self._topic, record.value)
+        return Record(key, value, record.timestamp, record.headers)
+
+    def read_records(self) -> list[Record[K | None, V | None]]:
+        """All records that are not read yet: topic.read_records()."""
+        return [self.read_record() for _ in range(self._driver.waiting(self._topic))]
+
+    def read_key_values(self) -> list[tuple[K | None, V | None]]:
+        """The same as pairs: topic.read_key_values() == [("hello", 1)]."""
+        return [(record.key, record.value) for record in self.read_records()]

@@ -1,0 +1,255 @@
+"""Aggregates of grouped streams: of all time, by windows of fixed size, and by sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from moldau.streams.machine.context import Processor, ProcessorContext
+from moldau.streams.machine.getters import Materializer, TableSupplier, View, store_view
+from moldau.streams.machine.tables import session_view, window_view
+from moldau.streams.records import Change, Record, Window, Windowed
+from moldau.streams.windows import EmitStrategy, SessionWindows, TimeWindows, UnlimitedWindows
+
+Initializer = Callable[[], Any]
+Aggregator = Callable[[Any, Any, Any], Any]
+Merger = Callable[[Any, Any, Any], Any]
+
+#: Kafka Streams' internal setting of how often results of closed windows are looked for.
+EMIT_INTERVAL = "__emit.interval.ms.kstreams.windowed.aggregation__"
+
+
+class StreamAggregate(TableSupplier):
+    """Over all time; `initializer` None makes it a reduction, whose first value stands alone."""
+
+    def __init__(
+        self, store_name: str, initializer: Initializer | None, aggregator: Aggregator
+    ) -> None:
+        super().__init__()
+        self.store_name = store_name
+        self.initializer = initializer
+        self.aggregator = aggregator
+
+    def __call__(self) -> Processor:
+        return _StreamAggregate(self)
+
+    def view(self) -> View:
+        return store_view(self.store_name)
+
+
+class _StreamAggregate(Processor):
+    def __init__(self, aggregate: StreamAggregate) -> None:
+        self._store_name = aggregate.store_name
+        self._send_old = aggregate.send_old
+        self._initializer = aggregate.initializer
+        self._aggregator = aggregate.aggregator
+
+    def init(self, context: ProcessorContext) -> None:
+        super().init(context)
+        self._table = Materializer(context, self._store_name, self._send_old)
+
+    def process(self, record: Record[Any, Any]) -> None:
+        key, value, timestamp = record.key, record.value, record.timestamp
+        if key is None or value is None:
+            self.context.runtime.dropped += 1
+            return
+        found = self._table.store.get(key)
+        old = None
+        if found is not None:
+            old, since = found
+            timestamp = max(timestamp, since)
+        elif self._initializer is not None:
+            old = self._initializer()
+        new = self._aggregator(key, value, old)
+        self._table.update(record, new=new, old=old, timestamp=timestamp)
+
+
+class EmitTimer:
+    """When the results of closed windows are emitted: at most once per interval of wall clock."""
+
+    __slots__ = ("_context", "_interval_ms", "_next_ms", "closed_ms", "on_close")
+
+    def __init__(self, context: ProcessorContext, emit: EmitStrategy) -> None:
+        self._context = context
+        self.on_close = emit is EmitStrategy.ON_WINDOW_CLOSE
+        self._interval_ms = int(context.runtime.config.get(EMIT_INTERVAL, 1000))
+        self._next_ms = 0
+        #: The close time up to which results were emitted; -1 before the first.
+        self.closed_ms = -1
+
+    def is_due(self, close_ms: int) -> bool:
+        """Whether results up to a close time are to be emitted now."""
+        now_ms = self._context.current_system_time_ms()
+        if not self.on_close or now_ms < self._next_ms:
+            return False
+        self._next_ms = now_ms + self._interval_ms
+        return self.closed_ms == -1 or self.closed_ms < close_ms
+
+
+class WindowAggregate(TableSupplier):
+    """By tumbling, hopping or unlimited windows."""
+
+    def __init__(
+        self,
+        store_name: str,
+        windows: TimeWindows | UnlimitedWindows,
+        initializer: Initializer | None,
+        aggregator: Aggregator,
+        emit: EmitStrategy,
+    ) -> None:
+        super().__init__()
+        if emit is EmitStrategy.ON_WINDOW_CLOSE and not isinstance(windows, TimeWindows):
+            raise ValueError(
+                "ON_WINDOW_CLOSE strategy is only supported for TimeWindows and SlidingWindows "
+                "for TimeWindowedKStream"
+            )
+        self.store_name = store_name
+        self.windows = windows
+        self.initializer = initializer
+        self.aggregator = aggregator
+        self.emit = emit
+
+    def __call__(self) -> Processor:
+        return _WindowAggregate(self)
+
+    def view(self) -> View:
+        return window_view(self.store_name)
+
+
+class _WindowAggregate(Processor):
+    def __init__(self, aggregate: WindowAggregate) -> None:
+        self._aggregate = aggregate
+        self._windows = aggregate.windows
+        self._observed_ms = -1
+
+    def init(self, context: ProcessorContext) -> None:
+        super().init(context)
+        self._store = context.state_store(self._aggregate.store_name)
+        self._timer = EmitTimer(context, self._aggregate.emit)
+
+    def process(self, record: Record[Any, Any]) -> None:
+        runtime = self.context.runtime
+        if record.key is None:
+            runtime.dropped += 1
+            return
+        self._observed_ms = max(self._observed_ms, record.timestamp)
+        close_ms = self._observed_ms - self._windows.grace_ms
+        for window in self._windows.windows_for(record.timestamp):
+            if window.end > close_ms:
+                self._update(record, window)
+            else:
+                runtime.dropped += 1
+        if self._timer.is_due(close_ms):
+            self._emit_closed(record, close_ms)
+
+    def _update(self, record: Record[Any, Any], window: Window) -> None:
+        aggregate, key, timestamp = self._aggregate, record.key, record.timestamp
+        found = self._store.get(key, window.start)
+        old = None
+        if found is not None:
+            old, since = found
+            timestamp = max(timestamp, since)
+        elif aggregate.initializer is not None:
+            old = aggregate.initializer()
+        new = aggregate.aggregator(key, record.value, old)
+        self._store.put(key, new, window.start, timestamp)
+        if not self._timer.on_close:
+            change = Change(new, old if aggregate.send_old else None)
+            self.context.forward(Record(Windowed(key, window), change, timestamp, record.headers))
+
+    def _emit_closed(self, record: Record[Any, Any], close_ms: int) -> None:
+        size, last = self._windows.size_ms, self._timer.closed_ms
+        high = close_ms - size
+        if high < 0:
+            return
+        low = 0 if last == -1 else max(0, last - size) + 1
+        if last != -1 and self._windows.windows_for(high) == self._windows.windows_for(low - 1):
+            return
+        emit_windows(self.context, self._store.fetch_all(low, high), record)
+        self._timer.closed_ms = close_ms
+
+
+def emit_windows(
+    context: ProcessorContext,
+    results: list[tuple[Windowed[Any], tuple[Any, int]]],
+    record: Record[Any, Any],
+) -> None:
+    """Forward final results, with the headers of the record that closed their windows."""
+    for key, (value, timestamp) in results:
+        context.forward(Record(key, Change(value, None), timestamp, record.headers))
+
+
+class SessionAggregate(TableSupplier):
+    """By sessions: a record extends the sessions it touches, and joins them into one."""
+
+    def __init__(
+        self,
+        store_name: str,
+        windows: SessionWindows,
+        initializer: Initializer,
+        aggregator: Aggregator,
+        merger: Merger,
+        emit: EmitStrategy,
+    ) -> None:
+        super().__init__()
+        self.store_name = store_name
+        self.windows = windows
+        self.initializer = initializer
+        self.aggregator = aggregator
+        self.merger = merger
+        self.emit = emit
+
+    def __call__(self) -> Processor:
+        return _SessionAggregate(self)
+
+    def view(self) -> View:
+        return session_view(self.store_name)
+
+
+class _SessionAggregate(Processor):
+    def __init__(self, aggregate: SessionAggregate) -> None:
+        self._aggregate = aggregate
+        self._observed_ms = -1
+
+    def init(self, context: ProcessorContext) -> None:
+        super().init(context)
+        self._store = context.state_store(self._aggregate.store_name)
+        self._timer = EmitTimer(context, self._aggregate.emit)
+
+    def process(self, record: Record[Any, Any]) -> None:
+        aggregate, key, timestamp = self._aggregate, record.key, record.timestamp
+        if key is None:
+            self.context.runtime.dropped += 1
+            return
+        self._observed_ms = max(self._observed_ms, timestamp)
+        gap = aggregate.windows.inactivity_gap_ms
+        close_ms = self._observed_ms - aggregate.windows.grace_ms - gap
+        alone = window = Window(timestamp, timestamp)
+        value = aggregate.initializer()
+        touched = self._store.find_sessions(key, timestamp - gap, timestamp + gap)
+        for session, found in touched:
+            value = aggregate.merger(key, value, found)
+            start, end = session.window
+            window = Window(min(window.start, start), max(window.end, end))
+        if window.end < close_ms:
+            self.context.runtime.dropped += 1
+        else:
+            if window != alone:
+                for session, found in touched:
+                    self._store.put(session, None)
+                    self._forward(session, None, found)
+            value = aggregate.aggregator(key, record.value, value)
+            self._store.put(Windowed(key, window), value)
+            self._forward(Windowed(key, window), value, None)
+        if self._timer.is_due(close_ms):
+            low, high = max(0, self._timer.closed_ms), close_ms - 1
+            if high >= 0 and high >= low:
+                ended = self._store.find_ended(low, high)
+                results = [(key, (value, key.window.end)) for key, value in ended]
+                emit_windows(self.context, results, record)
+                self._timer.closed_ms = close_ms
+
+    def _forward(self, session: Windowed[Any], new: Any, old: Any) -> None:
+        if not self._timer.on_close:
+            change = Change(new, old if self._aggregate.send_old else None)
+            self.context.forward(Record(session, change, session.window.end))

@@ -1,0 +1,70 @@
+"""A topology as data: the nodes that a task is built from."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from moldau.streams.machine.context import Processor
+from moldau.streams.records import RecordContext
+from moldau.streams.serdes import Serde
+
+#: The time of a record, from where it comes, its value and the partition's time so far (-1: none).
+TimestampExtractor = Callable[[RecordContext, Any, int], int]
+#: The partition of a record: topic, key, value, number of partitions. None leaves it to the host.
+Partitioner = Callable[[str, Any, Any, int], int | None]
+#: The topic of a record: key, value, where it comes from.
+TopicChooser = Callable[[Any, Any, RecordContext], str]
+
+
+@dataclass(slots=True, kw_only=True)
+class SourceDefinition:
+    """Reads topics, or all topics whose name matches a pattern."""
+
+    name: str
+    topics: list[str]
+    pattern: re.Pattern[str] | None = None
+    key_serde: Serde[Any]
+    value_serde: Serde[Any]
+    timestamp_extractor: TimestampExtractor | None = None
+    offset_reset: str | None = None
+    parents: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True, kw_only=True)
+class ProcessorDefinition:
+    """Runs a processor; every task makes its own from `supplier`."""
+
+    name: str
+    supplier: Callable[[], Processor]
+    parents: list[str]
+    stores: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True, kw_only=True)
+class SinkDefinition:
+    """Writes to a topic, or to the topic that is chosen for each record."""
+
+    name: str
+    topic: str | TopicChooser
+    key_serde: Serde[Any]
+    value_serde: Serde[Any]
+    partitioner: Partitioner | None = None
+    parents: list[str]
+
+
+Definition = SourceDefinition | ProcessorDefinition | SinkDefinition
+
+
+@dataclass(frozen=True, slots=True)
+class Produced:
+    """A record that a task wants to have written."""
+
+    topic: str
+    key: bytes | None
+    value: bytes | None
+    timestamp: int
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+    partition: int | None = None

@@ -1,0 +1,386 @@
+"""A task: the nodes of one or more sub-topologies for one partition, and their stores.
+
+Invariants: a record is processed to the end before the next one; a punctuation fires at most once
+per call, and its next time stays on the grid of its interval; nothing here reads a clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from moldau.streams.errors import ProcessingError, StreamsError
+from moldau.streams.machine.context import Node, Processor, ProcessorContext, PunctuationType
+from moldau.streams.machine.definitions import (
+    Definition,
+    ProcessorDefinition,
+    Produced,
+    SinkDefinition,
+    SourceDefinition,
+)
+from moldau.streams.records import Headers, Record, RecordContext
+from moldau.streams.stores.base import StoreBuilder, no_log
+
+Collector = Callable[[Produced], None]
+Verdict = Literal["continue", "fail"]
+#: Decides about a record that cannot be read, processed or written.
+DeserializationHandler = Callable[[RecordContext, Exception], Verdict]
+ProcessingHandler = Callable[[RecordContext, Record[Any, Any], str, Exception], Verdict]
+ProductionHandler = Callable[[str, Record[Any, Any], Exception], Verdict]
+
+
+def fail_on_error(*_: object) -> Verdict:
+    """The default of all three handlers: the application stops."""
+    return "fail"
+
+
+def skip_on_error(*_: object) -> Verdict:
+    """Skip the record and count it as dropped."""
+    return "continue"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Handlers:
+    """What is done about records that fail."""
+
+    deserialization: DeserializationHandler = fail_on_error
+    processing: ProcessingHandler = fail_on_error
+    production: ProductionHandler = fail_on_error
+    #: Where input records go that failed in one of these ways, with the reason (KIP-1034).
+    dead_letter_topic: str | None = None
+
+
+class _Schedule:
+    __slots__ = ("callback", "cancelled", "context", "interval_ms", "next_ms")
+
+    def __init__(
+        self,
+        context: ProcessorContext,
+        interval_ms: int,
+        next_ms: int,
+        callback: Callable[[int], None],
+    ) -> None:
+        self.context = context
+        self.interval_ms = interval_ms
+        self.next_ms = next_ms
+        self.callback = callback
+        self.cancelled = False
+
+    def cancel(self) -> None:
+        self.cancelled = True
+
+
+class _Sink(Processor):
+    __slots__ = ("_collect", "_definition", "_names", "_task")
+
+    def __init__(
+        self,
+        definition: SinkDefinition,
+        task: Task,
+        collect: Collector,
+        names: Callable[[str], str],
+    ) -> None:
+        self._definition = definition
+        self._task = task
+        self._collect = collect
+        self._names = names
+
+    def process(self, record: Record[Any, Any]) -> None:
+        definition = self._definition
+        topic = definition.topic
+        if not isinstance(topic, str):
+            topic = topic(record.key, record.value, self._task.record_context)
+        topic = self._names(topic)
+        try:
+            key = definition.key_serde.serialize(topic, record.key)
+            value = definition.value_serde.serialize(topic, record.value)
+        except Exception as error:
+            if self._task.not_written(topic, record, error):
+                raise
+            return
+        partition = None
+        if definition.partitioner is not None:
+            count = self._task.partition_count(topic)
+            partition = definition.partitioner(topic, record.key, record.value, count)
+        self._collect(Produced(topic, key, value, record.timestamp, record.headers, partition))
+
+
+@dataclass(slots=True, kw_only=True)
+class TaskSettings:
+    """What a host decides about a task."""
+
+    application_id: str
+    task_id: str = "0_0"
+    config: dict[str, Any] = field(default_factory=dict)
+    handlers: Handlers = field(default_factory=Handlers)
+    #: The name of an internal topic on the cluster; others stay as they are.
+    topic_name: Callable[[str], str] = str
+    #: The changelog topic of a store.
+    changelog_topic: Callable[[str], str] = str
+    partition_count: Callable[[str], int] = lambda topic: 1
+
+
+class Task:
+    """Processes records one by one and passes what is written to `collect`."""
+
+    def __init__(
+        self,
+        definitions: Iterable[Definition],
+        stores: Mapping[str, StoreBuilder],
+        settings: TaskSettings,
+        collect: Collector,
+        global_stores: Mapping[str, Any] | None = None,
+        wall_clock_ms: int = 0,
+    ) -> None:
+        self.application_id = settings.application_id
+        self.task_id = settings.task_id
+        self.config = settings.config
+        self.stream_time_ms = -1
+        self.wall_clock_ms = wall_clock_ms
+        self.record_context = RecordContext("", -1, -1, -1, ())
+        self.dropped = 0
+        self.shared: dict[object, Any] = {}
+        self.commit_requested = False
+        self.partition_count = settings.partition_count
+        self._handlers = settings.handlers
+        self._raw: tuple[bytes | None, bytes | None] = None, None
+        self._collect = collect
+        self._global_stores = dict(global_stores or {})
+        self._stores: dict[str, Any] = {}
+        self._schedules: dict[PunctuationType, list[_Schedule]] = {
+            kind: [] for kind in PunctuationType
+        }
+        self._nodes: dict[str, Node] = {}
+        self._sources: dict[str, tuple[SourceDefinition, ProcessorContext]] = {}
+        self._patterns: list[tuple[SourceDefinition, ProcessorContext]] = []
+        self._partition_times: dict[tuple[str, int], int] = {}
+        definitions = list(definitions)
+        used = {
+            name
+            for each in definitions
+            if isinstance(each, ProcessorDefinition)
+            for name in each.stores
+        }
+        for name, builder in stores.items():
+            if name in used:
+                self._stores[name] = builder.create(self._log_of(builder, settings), self._drop)
+        self._build(definitions, settings)
+
+    def _log_of(self, builder: StoreBuilder, settings: TaskSettings) -> Any:
+        if not builder.logging:
+            return no_log
+        topic = settings.changelog_topic(builder.name)
+
+        def log(
+            key: bytes, value: bytes | None, timestamp: int | None, headers: Headers = ()
+        ) -> None:
+            time = self.record_context.timestamp if timestamp is None else timestamp
+            self._collect(Produced(topic, key, value, max(0, time), headers))
+
+        return log
+
+    def _drop(self) -> None:
+        self.dropped += 1
+
+    def _build(self, definitions: list[Definition], settings: TaskSettings) -> None:
+        for definition in definitions:
+            node: Node
+            if isinstance(definition, SourceDefinition):
+                node = Node(definition.name, Processor(), ())
+            elif isinstance(definition, SinkDefinition):
+                sink = _Sink(definition, self, self._collect, settings.topic_name)
+                node = Node(definition.name, sink, ())
+            else:
+                node = Node(definition.name, definition.supplier(), definition.stores)
+            node.context = ProcessorContext(node, self)
+            self._nodes[definition.name] = node
+            if isinstance(definition, SourceDefinition):
+                for topic in definition.topics:
+                    self._sources[settings.topic_name(topic)] = definition, node.context
+                if definition.pattern is not None:
+                    self._patterns.append((definition, node.context))
+        for definition in definitions:
+            for parent in definition.parents:
+                self._nodes[parent].children.append(self._nodes[definition.name])
+        for node in self._nodes.values():
+            node.processor.init(node.context)
+
+    # What processors see.
+
+    def store(self, name: str) -> Any:
+        """A store of this task, or a global one."""
+        found = self._stores.get(name)
+        return self._global_stores[name] if found is None else found
+
+    def is_global(self, name: str) -> bool:
+        return name in self._global_stores
+
+    @property
+    def stores(self) -> dict[str, Any]:
+        """All stores of this task."""
+        return dict(self._stores)
+
+    def failed(self, node: Node, record: Record[Any, Any], error: Exception) -> None:
+        """A node raised an error: ask the handler whether to go on."""
+        context = self.record_context
+        self._dead_letter(context, error)
+        if self._handlers.processing(context, record, node.name, error) == "continue":
+            self.dropped += 1
+            return
+        raise ProcessingError(
+            f"Exception caught in process. taskId={self.task_id}, processor={node.name}, "
+            f"topic={context.topic}, partition={context.partition}, offset={context.offset}",
+            node.name,
+        ) from error
+
+    def not_written(self, topic: str, record: Record[Any, Any], error: Exception) -> bool:
+        """A record cannot be serialized: whether that stops the application."""
+        self._dead_letter(self.record_context, error)
+        if self._handlers.production(topic, record, error) == "continue":
+            self.dropped += 1
+            return False
+        return True
+
+    def _dead_letter(self, where: RecordContext, error: Exception) -> None:
+        """Pass the input record on, as it was read, with what went wrong."""
+        topic = self._handlers.dead_letter_topic
+        if topic is None:
+            return
+        why = {
+            "exception": type(error).__qualname__,
+            "message": str(error),
+            "topic": where.topic,
+            "partition": str(where.partition),
+            "offset": str(where.offset),
+        }
+        added = tuple((f"__streams.errors.{name}", text.encode()) for name, text in why.items())
+        key, value = self._raw
+        self._collect(Produced(topic, key, value, max(0, where.timestamp), where.headers + added))
+
+    def schedule(
+        self,
+        context: ProcessorContext,
+        interval_ms: int,
+        kind: PunctuationType,
+        callback: Callable[[int], None],
+    ) -> _Schedule:
+        first = 0
+        if kind is PunctuationType.WALL_CLOCK_TIME:
+            first = self.wall_clock_ms + interval_ms
+        schedule = _Schedule(context, interval_ms, first, callback)
+        self._schedules[kind].append(schedule)
+        return schedule
+
+    def request_commit(self) -> None:
+        self.commit_requested = True
+
+    # What hosts call.
+
+    def _source(self, topic: str) -> tuple[SourceDefinition, ProcessorContext]:
+        found = self._sources.get(topic)
+        if found is None:
+            for definition, context in self._patterns:
+                if definition.pattern is not None and definition.pattern.fullmatch(topic):
+                    found = self._sources[topic] = definition, context
+                    break
+            else:
+                raise StreamsError(f"no source of task {self.task_id} reads topic {topic}")
+        return found
+
+    def reads(self, topic: str) -> bool:
+        """Whether a source of this task reads a topic."""
+        return topic in self._sources or any(
+            definition.pattern is not None and definition.pattern.fullmatch(topic)
+            for definition, _ in self._patterns
+        )
+
+    def process(
+        self,
+        topic: str,
+        partition: int,
+        offset: int,
+        *,
+        key: bytes | None,
+        value: bytes | None,
+        timestamp: int,
+        headers: Headers = (),
+    ) -> None:
+        """Process one input record to the end."""
+        definition, context = self._source(topic)
+        where = RecordContext(topic, partition, offset, timestamp, headers)
+        self._raw = key, value
+        try:
+            typed_key = definition.key_serde.deserialize(topic, key)
+            typed_value = definition.value_serde.deserialize(topic, value)
+        except Exception as error:
+            self._dead_letter(where, error)
+            if self._handlers.deserialization(where, error) == "continue":
+                self.dropped += 1
+                return
+            raise StreamsError(
+                f"Deserialization exception handler is set to fail upon a deserialization error. "
+                f"taskId={self.task_id}, topic={topic}, partition={partition}, offset={offset}"
+            ) from error
+        if definition.timestamp_extractor is not None:
+            before = self._partition_times.get((topic, partition), -1)
+            timestamp = definition.timestamp_extractor(where, typed_value, before)
+            where = RecordContext(topic, partition, offset, timestamp, headers)
+            self._partition_times[topic, partition] = max(before, timestamp)
+        if timestamp < 0:
+            self.dropped += 1
+            return
+        self.record_context = where
+        if timestamp > self.stream_time_ms:
+            self.stream_time_ms = timestamp
+        context.forward(Record(typed_key, typed_value, timestamp, headers))
+
+    def punctuate_stream_time(self) -> bool:
+        """Fire what is due by stream time; whether anything was."""
+        if self.stream_time_ms < 0:
+            return False
+        return self._punctuate(PunctuationType.STREAM_TIME, self.stream_time_ms)
+
+    def punctuate_wall_clock(self, now_ms: int) -> bool:
+        """Set the wall clock and fire what is due by it; whether anything was."""
+        self.wall_clock_ms = now_ms
+        return self._punctuate(PunctuationType.WALL_CLOCK_TIME, now_ms)
+
+    def _punctuate(self, kind: PunctuationType, now_ms: int) -> bool:
+        fired = False
+        live = [each for each in self._schedules[kind] if not each.cancelled]
+        self._schedules[kind] = live
+        for schedule in sorted(live, key=lambda each: each.next_ms):
+            if schedule.cancelled or schedule.next_ms > now_ms:
+                continue
+            fired = True
+            self.record_context = RecordContext("", -1, -1, now_ms, ())
+            self._raw = None, None
+            missed = (now_ms - schedule.next_ms) // schedule.interval_ms
+            schedule.next_ms += (missed + 1) * schedule.interval_ms
+            self._call(schedule, now_ms)
+        return fired
+
+    def _call(self, schedule: _Schedule, now_ms: int) -> None:
+        try:
+            schedule.callback(now_ms)
+        except ProcessingError:
+            raise
+        except Exception as error:
+            name = schedule.context.name
+            raise ProcessingError(
+                f"Exception caught in punctuate. taskId={self.task_id}, processor={name}", name
+            ) from error
+
+    def flush(self) -> None:
+        """What a commit needs before offsets are committed."""
+        self.commit_requested = False
+        for store in self._stores.values():
+            store.flush()
+
+    def close(self) -> None:
+        """Close processors, then stores."""
+        for node in self._nodes.values():
+            node.processor.close()
+        for store in self._stores.values():
+            store.close()

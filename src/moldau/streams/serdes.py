@@ -1,0 +1,198 @@
+"""How keys and values become bytes: Kafka's own serdes, by name, and those of windowed keys.
+
+A step takes a serde as a name ("string"), or as any object with the two methods of `Serde`.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import uuid
+from collections.abc import Callable
+from typing import Any, Generic, Protocol, TypeVar
+
+from moldau.streams.errors import StreamsError
+from moldau.streams.records import MAX_TIMESTAMP, Window, Windowed
+
+T = TypeVar("T")
+K = TypeVar("K")
+
+_LONG = struct.Struct(">q")
+_TWO_LONGS = struct.Struct(">qq")
+
+
+class Serde(Protocol[T]):
+    """A pair of functions; `None` stands for a null key or a tombstone on both sides."""
+
+    def serialize(self, topic: str, value: T | None) -> bytes | None:
+        """The bytes of a value."""
+
+    def deserialize(self, topic: str, data: bytes | None) -> T | None:
+        """The value of some bytes."""
+
+
+SerdeLike = str | Serde[Any]
+
+
+class SimpleSerde(Generic[T]):
+    """A serde made of two functions that never see null.
+
+    SimpleSerde(lambda text: text.encode(), lambda data: data.decode())
+    """
+
+    __slots__ = ("_from_bytes", "_to_bytes")
+
+    def __init__(self, to_bytes: Callable[[T], bytes], from_bytes: Callable[[bytes], T]) -> None:
+        self._to_bytes = to_bytes
+        self._from_bytes = from_bytes
+
+    def serialize(self, topic: str, value: T | None) -> bytes | None:
+        return None if value is None else self._to_bytes(value)
+
+    def deserialize(self, topic: str, data: bytes | None) -> T | None:
+        return None if data is None else self._from_bytes(data)
+
+
+class _Number(Generic[T]):
+    __slots__ = ("_name", "_struct")
+
+    def __init__(self, name: str, layout: str) -> None:
+        self._name = name
+        self._struct = struct.Struct(layout)
+
+    def serialize(self, topic: str, value: T | None) -> bytes | None:
+        if value is None:
+            return None
+        try:
+            return self._struct.pack(value)
+        except struct.error as error:
+            raise StreamsError(
+                f"the {self._name} serde of topic {topic} cannot write {value!r}: {error}"
+            ) from error
+
+    def deserialize(self, topic: str, data: bytes | None) -> T | None:
+        if data is None:
+            return None
+        if len(data) != self._struct.size:
+            raise StreamsError(
+                f"Size of data received by the {self._name} serde of topic {topic} is not "
+                f"{self._struct.size}: {len(data)} bytes"
+            )
+        value: T = self._struct.unpack(data)[0]
+        return value
+
+
+def _utf8(value: str) -> bytes:
+    if not isinstance(value, str):
+        raise StreamsError(f"the string serde cannot write {value!r}: give another serde")
+    return value.encode()
+
+
+def _json_bytes(value: Any) -> bytes:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+BYTES: Serde[bytes] = SimpleSerde(bytes, bytes)
+STRING: Serde[str] = SimpleSerde(_utf8, lambda data: data.decode())
+SHORT: Serde[int] = _Number("short", ">h")
+INTEGER: Serde[int] = _Number("integer", ">i")
+LONG: Serde[int] = _Number("long", ">q")
+FLOAT: Serde[float] = _Number("float", ">f")
+DOUBLE: Serde[float] = _Number("double", ">d")
+BOOLEAN: Serde[bool] = _Number("boolean", "?")
+UUID: Serde[uuid.UUID] = SimpleSerde(
+    lambda value: str(value).encode(), lambda data: uuid.UUID(data.decode())
+)
+JSON: Serde[Any] = SimpleSerde(_json_bytes, json.loads)
+
+NAMED: dict[str, Serde[Any]] = {
+    "bytes": BYTES,
+    "string": STRING,
+    "short": SHORT,
+    "integer": INTEGER,
+    "int": INTEGER,
+    "long": LONG,
+    "float": FLOAT,
+    "double": DOUBLE,
+    "boolean": BOOLEAN,
+    "uuid": UUID,
+    "json": JSON,
+}
+
+
+def serde(like: SerdeLike | None) -> Serde[Any] | None:
+    """The serde of a name; a serde is returned as it is, `None` stands for the default serde."""
+    if not isinstance(like, str):
+        return like
+    found = NAMED.get(like)
+    if found is None:
+        raise ValueError(f"no serde is called {like!r}; there are {', '.join(sorted(NAMED))}")
+    return found
+
+
+class DefaultSerde:
+    """Stands for the application's default serde until a host sets it."""
+
+    __slots__ = ("inner", "what")
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+        self.inner: Serde[Any] | None = None
+
+    def _chosen(self, topic: str) -> Serde[Any]:
+        if self.inner is None:
+            raise StreamsError(
+                f"no {self.what} serde for {topic}: pass {self.what}_serde to the step, or "
+                f"default_{self.what}_serde to the host"
+            )
+        return self.inner
+
+    def serialize(self, topic: str, value: Any) -> bytes | None:
+        return None if value is None else self._chosen(topic).serialize(topic, value)
+
+    def deserialize(self, topic: str, data: bytes | None) -> Any:
+        return None if data is None else self._chosen(topic).deserialize(topic, data)
+
+
+class TimeWindowedSerde(Generic[K]):
+    """A windowed key in a topic: the key's bytes and the start; the end follows from the size."""
+
+    __slots__ = ("_inner", "_size_ms")
+
+    def __init__(self, inner: Serde[K], size_ms: int) -> None:
+        self._inner = inner
+        self._size_ms = size_ms
+
+    def serialize(self, topic: str, value: Windowed[K] | None) -> bytes | None:
+        if value is None:
+            return None
+        return (self._inner.serialize(topic, value.key) or b"") + _LONG.pack(value.window.start)
+
+    def deserialize(self, topic: str, data: bytes | None) -> Windowed[K] | None:
+        if data is None:
+            return None
+        (start,) = _LONG.unpack_from(data, len(data) - 8)
+        key: Any = self._inner.deserialize(topic, data[:-8])
+        return Windowed(key, Window(start, min(start + self._size_ms, MAX_TIMESTAMP)))
+
+
+class SessionWindowedSerde(Generic[K]):
+    """A session's key in a topic and in a changelog: the key's bytes, the end and the start."""
+
+    __slots__ = ("_inner",)
+
+    def __init__(self, inner: Serde[K]) -> None:
+        self._inner = inner
+
+    def serialize(self, topic: str, value: Windowed[K] | None) -> bytes | None:
+        if value is None:
+            return None
+        key = self._inner.serialize(topic, value.key) or b""
+        return key + _TWO_LONGS.pack(value.window.end, value.window.start)
+
+    def deserialize(self, topic: str, data: bytes | None) -> Windowed[K] | None:
+        if data is None:
+            return None
+        end, start = _TWO_LONGS.unpack_from(data, len(data) - 16)
+        key: Any = self._inner.deserialize(topic, data[:-16])
+        return Windowed(key, Window(start, end))

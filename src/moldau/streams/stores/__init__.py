@@ -1,0 +1,1 @@
+"""State stores: typed on the outside, Kafka Streams' changelog bytes on the inside."""

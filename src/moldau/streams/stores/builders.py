@@ -1,0 +1,101 @@
+"""Stores for processors, by hand."""
+
+from __future__ import annotations
+
+from moldau.streams.serdes import BYTES, Serde, SerdeLike, serde
+from moldau.streams.stores.base import StoreBuilder
+from moldau.streams.stores.key_value import KeyValueStore, TimestampedKeyValueStore
+from moldau.streams.stores.versioned import VersionedKeyValueStore
+from moldau.streams.stores.windowed import SessionStore, WindowStore
+from moldau.streams.windows import Duration, millis
+
+
+def _of(like: SerdeLike) -> Serde[object]:
+    return serde(like) or BYTES  # type: ignore[return-value]
+
+
+def key_value_store(
+    name: str, *, key_serde: SerdeLike, value_serde: SerdeLike, logging: bool = True
+) -> StoreBuilder:
+    """A plain store: key_value_store("seen", key_serde="string", value_serde="long")."""
+    keys, values = _of(key_serde), _of(value_serde)
+    return StoreBuilder(
+        name, lambda log, drop: KeyValueStore(name, keys, values, log), logging=logging
+    )
+
+
+def timestamped_key_value_store(
+    name: str, *, key_serde: SerdeLike, value_serde: SerdeLike, logging: bool = True
+) -> StoreBuilder:
+    """A store whose values have times: timestamped_key_value_store("last", ...)."""
+    keys, values = _of(key_serde), _of(value_serde)
+    return StoreBuilder(
+        name, lambda log, drop: TimestampedKeyValueStore(name, keys, values, log), logging=logging
+    )
+
+
+def versioned_key_value_store(
+    name: str,
+    *,
+    key_serde: SerdeLike,
+    value_serde: SerdeLike,
+    history: Duration,
+    logging: bool = True,
+) -> StoreBuilder:
+    """A store that knows the past: versioned_key_value_store("rates", history=60_000, ...)."""
+    keys, values, history_ms = _of(key_serde), _of(value_serde), millis(history)
+    return StoreBuilder(
+        name,
+        lambda log, drop: VersionedKeyValueStore(name, keys, values, history_ms, log, drop),
+        logging=logging,
+        history_ms=history_ms,
+    )
+
+
+def window_store(
+    name: str,
+    *,
+    key_serde: SerdeLike,
+    value_serde: SerdeLike,
+    window_size: Duration,
+    retention: Duration,
+    retain_duplicates: bool = False,
+    timestamped: bool = True,
+    logging: bool = True,
+) -> StoreBuilder:
+    """A store by key and window: window_store("recent", window_size=1000, retention=5000, ...)."""
+    keys, values = _of(key_serde), _of(value_serde)
+    return StoreBuilder(
+        name,
+        lambda log, drop: WindowStore(
+            name,
+            keys,
+            values,
+            retention_ms=millis(retention),
+            window_size_ms=millis(window_size),
+            retain_duplicates=retain_duplicates,
+            timestamped=timestamped,
+            log=log,
+            drop=drop,
+        ),
+        logging=logging,
+    )
+
+
+def session_store(
+    name: str,
+    *,
+    key_serde: SerdeLike,
+    value_serde: SerdeLike,
+    retention: Duration,
+    logging: bool = True,
+) -> StoreBuilder:
+    """A store by key and session: session_store("visits", retention=60_000, ...)."""
+    keys, values = _of(key_serde), _of(value_serde)
+    return StoreBuilder(
+        name,
+        lambda log, drop: SessionStore(
+            name, keys, values, retention_ms=millis(retention), log=log, drop=drop
+        ),
+        logging=logging,
+    )
