@@ -187,10 +187,9 @@ class _Parser:
             raise self._error(f"{wanted!r}, not {token!r}")
 
     def _peek(self) -> str:
-        position = self._position
-        token = self._next()
-        self._position = position
-        return token
+        """The next token, which stays where it is; "" at the end."""
+        found = _TOKEN.match(self._text, self._position)
+        return "" if found is None else found.group().strip()
 
     def _next(self) -> str:
         found = _TOKEN.match(self._text, self._position)

@@ -38,6 +38,11 @@ TYPES: st.SearchStrategy[SqlType] = st.recursive(
 )
 
 
+@pytest.mark.parametrize("text", ["STRING", "varchar", "VARCHAR(10)", "ARRAY<STRING>"])
+def test_texts_have_any_length(text: str) -> None:
+    assert str(parse(text)) in ("STRING", "ARRAY<STRING>")
+
+
 @given(TYPES)
 def test_a_type_is_read_as_it_is_written(type_: SqlType) -> None:
     assert parse(str(type_)) == type_
