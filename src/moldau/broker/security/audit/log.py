@@ -22,7 +22,7 @@ from moldau.wire.apis import API_BY_KEY, ApiKey
 
 WRITE_AFTER_MS: Final = 100
 #: As many lines are written at once, even before the time is over. More than 128 KB at once would
-#: cost three times as much for each line: the C library maps such memory anew, page by page.
+#: cost three times as much for each line: the C library maps fresh memory for it, page by page.
 LINES_MAX: Final = 200
 #: For so many kinds of operations the text is kept: a client does the same again and again.
 TEXTS_MAX: Final = 10_000
