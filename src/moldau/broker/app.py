@@ -206,7 +206,11 @@ class Node:
             transport=self._transport,
             metadata=self.metadata,
             logs=self.logs,
-            loggers=BrokerLoggers(),
+            loggers=(
+                BrokerLoggers()
+                if self._authorization is None
+                else BrokerLoggers(on_changed=self._authorization.forget)
+            ),
             authorization=self._authorization,
             quotas=self._quotas,
             audit=self._audit,

@@ -6,7 +6,7 @@ Names are those of Python's loggers with `root` for all; levels are Kafka's word
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from moldau.broker.config import validate_logger_changes
 
@@ -23,6 +23,9 @@ SET, DELETE = 0, 1
 
 
 class BrokerLoggers:
+    def __init__(self, on_changed: Callable[[], None] = lambda: None) -> None:
+        self._on_changed = on_changed
+
     def levels(self) -> dict[str, str]:
         """Every logger of Moldau and the level it really has."""
         known = logging.root.manager.loggerDict
@@ -40,6 +43,7 @@ class BrokerLoggers:
         for name, operation, level in changes:
             logger = logging.getLogger(None if name == "root" else name)
             logger.setLevel(_LEVELS[level] if operation == SET and level else logging.NOTSET)
+        self._on_changed()
 
 
 def _word(level: int) -> str:

@@ -12,7 +12,7 @@ import pytest
 from moldau.broker.machine.topics import AUDIT_TOPIC
 from moldau.broker.metadata.machine.delta import MetadataDelta
 from moldau.broker.metadata.machine.image import MetadataImage
-from moldau.broker.network.context import RequestContext
+from moldau.broker.network.context import ConnectionInfo, RequestContext
 from moldau.broker.security.audit.log import AuditLog
 from moldau.broker.security.audit.machine.settings import audit_settings
 from moldau.broker.security.authorization import topic_guard
@@ -103,7 +103,8 @@ class Stage:
         return self.guard.denies_write(request(ApiKey.PRODUCE, **sender), key)
 
     def denies_read(self, key: str | bytes, **sender: Any) -> bool:
-        return self.guard.denies_read()(request(ApiKey.FETCH, **sender), key)
+        sent = request(ApiKey.FETCH, **sender)
+        return self.guard.denies_read(sent)(sent, key)
 
     def events(self) -> int:
         assert self.audit is not None
@@ -141,7 +142,8 @@ def test_a_permission_ends_with_its_acl(audit: dict[str, str] | None) -> None:
 def test_a_waiting_fetch_loses_its_permission_too(audit: dict[str, str] | None) -> None:
     stage = Stage(audit)
     read = stage.allow("orders", AclOperation.READ)
-    denies, sender = stage.guard.denies_read(), request(ApiKey.FETCH)
+    sender = request(ApiKey.FETCH)
+    denies = stage.guard.denies_read(sender)
     assert not denies(sender, "orders")
     stage.remove(read)
     assert denies(sender, "orders")
@@ -188,8 +190,11 @@ def test_every_request_is_audited_and_every_topic_of_a_fetch_once() -> None:
         stage.denies_write("orders")
     assert stage.events() == 3
     for _ in range(2):
-        denies, sender = stage.guard.denies_read(), request(ApiKey.FETCH)
-        assert not any(denies(sender, "orders") for _partition in range(5))
+        sender = request(ApiKey.FETCH)
+        denies = stage.guard.denies_read(sender)
+        for _partition in range(5):
+            if "orders" not in sender.connection.grants.reads:
+                assert not denies(sender, "orders")
     assert stage.events() == 5
     stage.denies_write("orders", client_id="other")
     stage.events()
@@ -232,15 +237,67 @@ def test_an_authorizer_of_the_users_own_is_asked_each_time() -> None:
     assert not guard.denies_write(sender, "orders")
     own.allowed = False
     assert guard.denies_write(sender, "orders")
-    assert guard.denies_read()(sender, "orders")
+    assert guard.denies_read(sender)(sender, "orders")
+
+
+def on(connection: ConnectionInfo, key: ApiKey) -> RequestContext:
+    return RequestContext(key, 12, principal="User:alice", connection=connection)
+
+
+def use(stage: Stage, connection: ConnectionInfo, topic: str | bytes) -> None:
+    """Write to and read from a topic, which is allowed."""
+    assert not stage.guard.denies_write(on(connection, ApiKey.PRODUCE), topic)
+    fetch = on(connection, ApiKey.FETCH)
+    assert not stage.guard.denies_read(fetch)(fetch, topic)
+
+
+def remembered(connection: ConnectionInfo) -> set[object]:
+    grants = connection.grants
+    audited = {key for key, _ in (*grants.read_texts, *grants.write_texts)}
+    return grants.reads | grants.writes | audited
 
 
 @AUDITS
-def test_memory_is_bounded(audit: dict[str, str] | None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_connection_remembers_what_it_may_do_until_acls_change(
+    audit: dict[str, str] | None,
+) -> None:
+    stage, connection = Stage(audit), ConnectionInfo()
+    write = stage.allow("orders", AclOperation.WRITE)
+    stage.allow("orders", AclOperation.READ)
+    use(stage, connection, "orders")
+    assert remembered(connection) == {"orders"}
+    stage.remove(write)
+    assert remembered(connection) == set()
+    assert stage.guard.denies_write(on(connection, ApiKey.PRODUCE), "orders")
+    assert remembered(connection) == set()
+
+
+@AUDITS
+def test_a_connection_remembers_nothing_that_is_logged_each_time(
+    audit: dict[str, str] | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    stage, connection = Stage(audit), ConnectionInfo()
+    stage.allow("orders", AclOperation.ALL)
+    use(stage, connection, "orders")
+    with caplog.at_level(logging.DEBUG, "kafka.authorizer.logger"):
+        stage.authorization.forget()  # What a change of log levels brings about.
+        for _ in range(3):
+            use(stage, connection, "orders")
+    assert remembered(connection) == set()
+    assert len(caplog.messages) == 6
+
+
+@AUDITS
+def test_a_connection_remembers_no_unknown_topic_and_is_forgotten_when_it_closes(
+    audit: dict[str, str] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(topic_guard, "GRANTED_MAX", 10)
-    stage = Stage(audit)
+    stage, connection = Stage(audit), ConnectionInfo()
     stage.allow("*", AclOperation.ALL)
+    use(stage, connection, TOPIC_ID.bytes)
+    assert remembered(connection) == set()
     for number in range(50):
-        assert not stage.denies_write(f"topic-{number}")
-        assert not stage.denies_read(f"topic-{number}")
-    assert all(len(memory) <= 10 for memory in stage.authorization._memories)
+        use(stage, connection, f"topic-{number}")
+    assert 0 < len(remembered(connection)) <= 20
+    connection.closed()
+    assert not stage.authorization._granted

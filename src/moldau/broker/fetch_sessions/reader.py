@@ -9,6 +9,7 @@ Invariants: a partition that fails returns its own error and affects no other.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from collections.abc import Set as AbstractSet
 from typing import Any, NamedTuple, Protocol
 
 from moldau.broker.fetch_sessions.slot import FetchSlot
@@ -64,6 +65,8 @@ class FetchLimits(NamedTuple):
     # Whether the client may not read a topic, asked with `sender`; None: everybody may read all.
     denies: Callable[[Any, TopicKey], bool] | None = None
     sender: object = None
+    # Topics that need not be asked about.
+    granted: AbstractSet[TopicKey] = frozenset()
 
 
 class Reading(NamedTuple):
@@ -118,7 +121,11 @@ class SlotReader:
     ) -> PartitionData:
         """The result for one partition if it may use `bytes_left` of the response."""
         wanted = slot.wanted
-        if limits.denies is not None and limits.denies(limits.sender, slot.key):
+        if (
+            limits.denies is not None
+            and slot.key not in limits.granted
+            and limits.denies(limits.sender, slot.key)
+        ):
             denied = ErrorCode.TOPIC_AUTHORIZATION_FAILED
             return PartitionData(wanted.partition, denied, aborted_transactions=())
         partition = slot.partition

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 from moldau.broker.fetch_sessions.cache import NO_SESSION, FetchSessionCache
 from moldau.broker.fetch_sessions.delayed_fetch import Fetch
@@ -34,6 +34,7 @@ from moldau.wire.constants import Buffer
 from moldau.wire.errors import LEADER_CHANGED, ErrorCode
 
 READ_COMMITTED = 1
+_NONE: Final[frozenset[TopicKey]] = frozenset()
 _new_tuple = tuple.__new__  # What NamedTuples do themselves, less a call for each request.
 
 
@@ -99,7 +100,7 @@ class FetchHandler:
         denies: DeniesTopic | None = None
         if self._guard is not None:
             if not from_follower:
-                denies = self._guard.denies_read()
+                denies = self._guard.denies_read(context)
             elif self._guard.denies_follower(context):
                 # It is not a follower, so its position must not be recorded either.
                 replica_id, denies = -1, _denies_all
@@ -122,6 +123,7 @@ class FetchHandler:
                 context.listener_name,
                 denies,
                 context,
+                context.connection.grants.reads if denies is not _denies_all else _NONE,
             ),
         )
         responder = _Responder(

@@ -155,7 +155,11 @@ class ProduceHandler:
             return self._handle_transactional(context, body, body.transactional_id)
         # Nearly every request: no lists, no answer objects unless there is an error.
         acks, timeout_ms, key, index, records = single
-        if self._guard is not None and self._guard.denies_write(context, key):
+        if (
+            self._guard is not None
+            and key not in context.connection.grants.writes
+            and self._guard.denies_write(context, key)
+        ):
             denied = _without_transactional_id(index, records) or _denied(index)
             return self._answer(context, acks, [(key, [denied])])
         partition = self._replicas.find(key, index)
@@ -382,7 +386,10 @@ def _is_denied_transaction(guard: TopicGuard, context: RequestContext, body: Pro
 
 
 def _with_denied(guard: TopicGuard, context: RequestContext, body: ProduceBody) -> ProduceBody:
-    denied = frozenset(key for key, _ in body.topics if guard.denies_write(context, key))
+    granted = context.connection.grants.writes
+    denied = frozenset(
+        key for key, _ in body.topics if key not in granted and guard.denies_write(context, key)
+    )
     return body._replace(denied=denied) if denied else body
 
 

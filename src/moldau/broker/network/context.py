@@ -3,12 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     from moldau.wire.apis import ApiKey
 
 ANONYMOUS = "User:ANONYMOUS"
+
+#: By topic and client id; empty for what the audit log leaves out.
+AuditTexts: TypeAlias = dict[tuple[str | bytes, str | None], str]
+
+
+class Grants:
+    """The topics, by name or id, that a connection was allowed to read and write.
+
+    The authorization adds them, and clears them when something that decides may have changed. Where
+    the audit log gets what is allowed, its texts are kept here too, by topic and client id.
+    """
+
+    __slots__ = ("read_texts", "reads", "write_texts", "writes")
+
+    def __init__(self) -> None:
+        self.reads: set[str | bytes] = set()
+        self.writes: set[str | bytes] = set()
+        self.read_texts: AuditTexts = {}
+        self.write_texts: AuditTexts = {}
+
+    def clear(self) -> None:
+        self.reads.clear()
+        self.writes.clear()
+        self.read_texts.clear()
+        self.write_texts.clear()
 
 
 class ConnectionInfo:
@@ -16,6 +41,7 @@ class ConnectionInfo:
 
     `principal` and `ssl_peer_name`, the distinguished name of the client's certificate, are set by
     the listener's security, the software fields by ApiVersions.
+    `grants` is what the authorization need not be asked again.
     `login_bytes_max` is the largest request before the login, None on a listener without one. A
     handler sets `mute_ms` to have no further request handled for so long; the connection resets it.
     """
@@ -27,6 +53,7 @@ class ConnectionInfo:
         "client_software_name",
         "client_software_version",
         "connection_id",
+        "grants",
         "listener_name",
         "login_bytes_max",
         "mute_ms",
@@ -61,6 +88,7 @@ class ConnectionInfo:
         self.client_software_name = "unknown"
         self.client_software_version = "unknown"
         self.mute_ms = 0
+        self.grants = Grants()
         self._close_listeners: dict[Callable[[ConnectionInfo], None], None] | None = {}
 
     @property
@@ -77,6 +105,7 @@ class ConnectionInfo:
 
     def logged_in(self) -> None:
         """Called by the listener's security once the principal is known."""
+        self.grants.clear()
         if self.on_logged_in is not None:
             self.on_logged_in()
 

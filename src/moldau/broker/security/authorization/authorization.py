@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from typing import Final, TypeAlias
+from typing import Final
 
 from moldau.broker.metadata.machine.delta import MetadataDelta
 from moldau.broker.metadata.machine.image import MetadataImage
-from moldau.broker.network.context import RequestContext
+from moldau.broker.network.context import ConnectionInfo, RequestContext
 from moldau.broker.security.audit.log import AuditLog
 from moldau.broker.security.authorization.interface import (
     Authorizer,
@@ -34,9 +34,6 @@ _SOME_NAME: Final = "hardcode"
 
 _CLUSTER: Final = ResourceType.CLUSTER
 
-#: Operations that are allowed, and what the audit log writes about each.
-Granted: TypeAlias = dict[tuple[object, ...], str]
-
 logger = logging.getLogger("kafka.authorizer.logger")
 
 
@@ -47,7 +44,7 @@ class Authorization:
         self._authorizer = authorizer
         self._audit = audit
         self._authorize = authorizer.authorize
-        self._memories: list[Granted] = []
+        self._granted: dict[ConnectionInfo, None] = {}
 
     @property
     def uses_acls(self) -> bool:
@@ -58,8 +55,12 @@ class Authorization:
         if isinstance(self._authorizer, MetadataAuthorizer):
             self._authorizer.apply(delta, image)
         if delta.acls_changed:
-            for memory in self._memories:
-                memory.clear()
+            self.forget()
+
+    def forget(self) -> None:
+        """Ask again about everything: ACLs, or what is logged, have changed."""
+        for connection in self._granted:
+            connection.grants.clear()
 
     @property
     def remembers(self) -> bool:
@@ -67,11 +68,14 @@ class Authorization:
         with the ACLs: of other authorizers only their authors know what decides."""
         return type(self._authorizer) is StandardAuthorizer
 
-    def memory(self) -> Granted:
-        """A memory for what is allowed, which is emptied when that may have changed."""
-        memory: Granted = {}
-        self._memories.append(memory)
-        return memory
+    def remember_in(self, connection: ConnectionInfo) -> None:
+        """Clear the connection's grants when what decides may have changed."""
+        if connection not in self._granted:
+            self._granted[connection] = None
+            connection.when_closed(self._on_closed)
+
+    def _on_closed(self, connection: ConnectionInfo) -> None:
+        self._granted.pop(connection, None)
 
     def audit_text(
         self,

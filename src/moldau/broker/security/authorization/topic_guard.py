@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from logging import DEBUG
 from typing import Final, TypeAlias
 from uuid import UUID
 
 from moldau.broker.machine.topics import AUDIT_TOPIC
-from moldau.broker.network.context import RequestContext
-from moldau.broker.security.authorization.authorization import Authorization, Granted
+from moldau.broker.network.context import AuditTexts, RequestContext
+from moldau.broker.security.authorization.authorization import Authorization
 from moldau.broker.security.authorization.permissions import TopicNames
 from moldau.wire.acls import CLUSTER_NAME, AclOperation, ResourceType
 
@@ -21,44 +20,48 @@ TopicKey: TypeAlias = str | bytes
 DeniesTopic: TypeAlias = Callable[[RequestContext, TopicKey], bool]
 
 NAMES_MAX: Final = 100_000
-#: How many permissions are remembered. A full memory is emptied: entries cost about 300 bytes.
-GRANTED_MAX: Final = 100_000
+#: How many permissions a connection remembers. A full memory is emptied: an entry costs about 100
+#: bytes, and one with the text of its audit event 500.
+GRANTED_MAX: Final = 2_000
 
 
 class TopicGuard:
-    """Asked for each topic of a request.
+    """Asked for each topic of a request that is not in its connection's grants.
 
-    What is allowed is remembered until ACLs change, with the text of its audit event: after that,
-    a permission costs one look-up, however many ACLs there are. What is denied is never remembered
-    here, nor that nobody has a topic id.
+    What is allowed is remembered there until ACLs change: after that a permission costs one
+    look-up, however many ACLs there are. What is denied is never remembered, nor that nobody has a
+    topic id, nor anything while DEBUG logs what is allowed.
     """
 
     def __init__(self, authorization: Authorization, topics: TopicNames) -> None:
         self._authorization = authorization
         self._allows = authorization.allows
         self._logs = authorization.logs
-        self._audit_again = authorization.audit_again
         self._name_of = topics.name_of
         # An id never gets another name; a full memory is emptied.
         self._names: dict[bytes, str] = {}
-        self._writes = authorization.memory()
-        self._reads = authorization.memory()
         # Chosen once: this is asked for every Produce.
-        self.denies_write: DeniesTopic = (
-            self._denies_write if self._audit_again is None else self._denies_audited_write
-        )
+        audit_again = authorization.audit_again
+        self.denies_write: DeniesTopic = self._denies_write
+        self._denies_topic: DeniesTopic = self._denies_read
+        self._audits = audit_again is not None
+        if audit_again is not None:
+            self._audit_again = audit_again
+            self.denies_write = self._denies_audited_write
+            self._denies_topic = self._denies_audited_read
 
     def denies_transaction(self, context: RequestContext, transactional_id: str) -> bool:
         return not self._allows(
             context, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id
         )
 
-    def denies_read(self) -> DeniesTopic:
-        """To be asked for each partition of one Fetch, and again when it has waited. The audit log
-        gets what is allowed once for each topic."""
-        if self._audit_again is None:
-            return self._denies_read
-        return partial(self._denies_audited_read, set())
+    def denies_read(self, context: RequestContext) -> DeniesTopic:
+        """To be asked for each partition of one Fetch that the grants do not cover, and again when
+        it has waited. The audit log gets what is allowed once for each topic of the Fetch."""
+        if self._audits:
+            # A connection has one Fetch at a time.
+            context.connection.grants.reads.clear()
+        return self._denies_topic
 
     def denies_follower(self, context: RequestContext) -> bool:
         """A follower needs CLUSTER_ACTION, and no permission on topics."""
@@ -67,59 +70,65 @@ class TopicGuard:
         )
 
     def _denies_write(self, context: RequestContext, key: TopicKey) -> bool:
-        known = (context.principal, context.client_host, key)
-        if known in self._writes and not self._logs(DEBUG):
-            return False
         denied = self._ask_write(context, key)
         if not denied:
-            self._remember(self._writes, known, key)
+            self._grant(context, context.connection.grants.writes, key)
         return denied
 
     def _denies_read(self, context: RequestContext, key: TopicKey) -> bool:
-        known = (context.principal, context.client_host, key)
-        if known in self._reads and not self._logs(DEBUG):
-            return False
         denied = self._ask_read(context, key)
         if not denied:
-            self._remember(self._reads, known, key)
+            self._grant(context, context.connection.grants.reads, key)
         return denied
 
-    # Where the audit log gets what is allowed: its text differs by listener and client id, too.
+    # Where the audit log gets what is allowed: its text differs by client id, too.
 
     def _denies_audited_write(self, context: RequestContext, key: TopicKey) -> bool:
-        known = (
-            context.principal, context.client_host, key, context.client_id, context.listener_name
-        )  # fmt: skip
-        text = self._writes.get(known)
-        if text is None or self._logs(DEBUG):
+        texts = context.connection.grants.write_texts
+        text = texts.get((key, context.client_id))
+        if text is None:
             denied = self._ask_write(context, key)
             if not denied:
-                self._remember(self._writes, known, key, context, AclOperation.WRITE)
+                self._keep_text(context, texts, key, AclOperation.WRITE)
             return denied
-        if text and self._audit_again is not None:
+        if text:
             self._audit_again(text)
         return False
 
-    def _denies_audited_read(
-        self, audited: set[TopicKey], context: RequestContext, key: TopicKey
-    ) -> bool:
-        if key in audited:
-            return self._denies_read(context, key)
-        known = (
-            context.principal, context.client_host, key, context.client_id, context.listener_name
-        )  # fmt: skip
-        text = self._reads.get(known)
-        if text is None or self._logs(DEBUG):
+    def _denies_audited_read(self, context: RequestContext, key: TopicKey) -> bool:
+        grants = context.connection.grants
+        text = grants.read_texts.get((key, context.client_id))
+        if text is None:
             denied = self._ask_read(context, key)
             if not denied:
-                self._remember(self._reads, known, key, context, AclOperation.READ)
-                self._remember(self._reads, known[:3], key)
-                audited.add(key)
+                self._keep_text(context, grants.read_texts, key, AclOperation.READ)
+                self._grant(context, grants.reads, key)
             return denied
-        audited.add(key)
-        if text and self._audit_again is not None:
+        grants.reads.add(key)
+        if text:
             self._audit_again(text)
         return False
+
+    def _grant(self, context: RequestContext, granted: set[TopicKey], key: TopicKey) -> None:
+        if not self._is_remembered(key):
+            return
+        if len(granted) >= GRANTED_MAX:
+            granted.clear()
+        granted.add(key)
+        self._authorization.remember_in(context.connection)
+
+    def _keep_text(
+        self, context: RequestContext, texts: AuditTexts, key: TopicKey, operation: AclOperation
+    ) -> None:
+        name = self._name(key)
+        if name is None or not self._is_remembered(key):
+            return
+        if len(texts) >= GRANTED_MAX:
+            texts.clear()
+        texts[key, context.client_id] = self._authorization.audit_text(
+            context, operation, ResourceType.TOPIC, name
+        )
+        self._authorization.remember_in(context.connection)
 
     # Asking the authorizer.
 
@@ -139,25 +148,12 @@ class TopicGuard:
             context, AclOperation.READ, ResourceType.TOPIC, name
         )
 
-    def _remember(
-        self,
-        memory: Granted,
-        known: tuple[object, ...],
-        key: TopicKey,
-        context: RequestContext | None = None,
-        operation: AclOperation = AclOperation.UNKNOWN,
-    ) -> None:
-        """With a `context`, the audit event is remembered too."""
-        name = self._name(key)
+    def _is_remembered(self, key: TopicKey) -> bool:
         # A write to the audit topic is no permission on a topic, and has another audit event.
-        if not self._authorization.remembers or name is None or name == AUDIT_TOPIC:
-            return
-        if len(memory) >= GRANTED_MAX:
-            memory.clear()
-        memory[known] = (
-            ""
-            if context is None
-            else self._authorization.audit_text(context, operation, ResourceType.TOPIC, name)
+        return (
+            self._authorization.remembers
+            and self._name(key) not in (None, AUDIT_TOPIC)
+            and not self._logs(DEBUG)
         )
 
     def _name(self, key: TopicKey) -> str | None:
