@@ -37,9 +37,11 @@ class Log:
     ) -> None:
         self.records.append((key, value, timestamp or 0))
 
+    def apply(self, store: Any) -> None:
+        store.restore((key, value, timestamp, ()) for key, value, timestamp in self.records)
+
     def restore(self, store: Any) -> list[Any]:
-        for key, value, timestamp in self.records:
-            store.restore(key, value, timestamp)
+        self.apply(store)
         return list(store.all())
 
 
@@ -197,8 +199,7 @@ def test_a_suppress_buffer_comes_back_from_what_was_committed() -> None:
     assert log.records == []
     buffer.flush()
     restored = SuppressBuffer("s", STRING, LONG)
-    for each in log.records:
-        restored.restore(*each)
+    log.apply(restored)
     assert restored.size_bytes == buffer.size_bytes
     assert restored.prior("c") == (True, 4)
     assert restored.min_timestamp == 20
@@ -217,8 +218,7 @@ def test_a_join_buffer_comes_back_from_its_changelog() -> None:
     for time, key in ((5, "b"), (5, "a"), (12, "a"), (5, "b")):
         assert buffer.put(time, Record(key, f"{key}{time}", time), WHERE)
     restored = JoinBuffer("s", STRING, STRING, 10)
-    for each in log.records:
-        restored.restore(*each)
+    log.apply(restored)
     for each in (buffer, restored):
         assert each.put(16, Record("z", "z", 16), WHERE)
         found = [(record.key, record.timestamp) for record, _ in each.due()]

@@ -51,6 +51,7 @@ class TopologyTestDriver:
             handlers=handlers or Handlers(),
             topic_name=self._topic_name,
             changelog_topic=lambda store: f"{application_id}-{store}-changelog",
+            source_changelogs=self._assembly.source_changelogs,
         )
         self._global_task: Task | None = None
         self._global_topics: set[str] = set()
@@ -61,6 +62,7 @@ class TopologyTestDriver:
             self._global_task = Task(
                 nodes, self._assembly.global_stores, settings, self._produced.append
             )
+            self._global_task.initialize()
             self._global_topics = {
                 topic
                 for node in nodes
@@ -76,6 +78,7 @@ class TopologyTestDriver:
             self._global_task.stores if self._global_task is not None else None,
             wall_clock_ms=wall_clock_ms,
         )
+        self._task.initialize()
         self._work()
 
     def _topic_name(self, topic: str) -> str:
@@ -180,7 +183,8 @@ class TopologyTestDriver:
                 return
             self._process(self._task, min(waiting, key=lambda queue: queue[0].timestamp).popleft())
             self._task.punctuate_stream_time()
-            self._task.flush()
+            self._task.prepare_commit()
+            self._task.committed({})
             self._capture()
 
     def _capture(self) -> None:

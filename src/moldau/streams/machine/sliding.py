@@ -54,7 +54,7 @@ class _SlidingAggregate(Processor):
     def init(self, context: ProcessorContext) -> None:
         super().init(context)
         self._store = context.state_store(self._aggregate.store_name)
-        self._timer = EmitTimer(context, self._aggregate.emit)
+        self._timer = EmitTimer(context, self._aggregate.emit, self._aggregate.store_name)
 
     def process(self, record: Record[Any, Any]) -> None:
         timestamp = record.timestamp

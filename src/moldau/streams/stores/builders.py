@@ -20,7 +20,9 @@ def key_value_store(
     """A plain store: key_value_store("seen", key_serde="string", value_serde="long")."""
     keys, values = _of(key_serde), _of(value_serde)
     return StoreBuilder(
-        name, lambda log, drop: KeyValueStore(name, keys, values, log), logging=logging
+        name,
+        lambda at: KeyValueStore(name, keys, values, at.log, at.storage.map()),
+        logging=logging,
     )
 
 
@@ -30,7 +32,9 @@ def timestamped_key_value_store(
     """A store whose values have times: timestamped_key_value_store("last", ...)."""
     keys, values = _of(key_serde), _of(value_serde)
     return StoreBuilder(
-        name, lambda log, drop: TimestampedKeyValueStore(name, keys, values, log), logging=logging
+        name,
+        lambda at: TimestampedKeyValueStore(name, keys, values, at.log, at.storage.map()),
+        logging=logging,
     )
 
 
@@ -46,7 +50,9 @@ def versioned_key_value_store(
     keys, values, history_ms = _of(key_serde), _of(value_serde), millis(history)
     return StoreBuilder(
         name,
-        lambda log, drop: VersionedKeyValueStore(name, keys, values, history_ms, log, drop),
+        lambda at: VersionedKeyValueStore(
+            name, keys, values, history_ms, at.log, at.drop, at.storage
+        ),
         logging=logging,
         history_ms=history_ms,
     )
@@ -67,7 +73,7 @@ def window_store(
     keys, values = _of(key_serde), _of(value_serde)
     return StoreBuilder(
         name,
-        lambda log, drop: WindowStore(
+        lambda at: WindowStore(
             name,
             keys,
             values,
@@ -75,8 +81,9 @@ def window_store(
             window_size_ms=millis(window_size),
             retain_duplicates=retain_duplicates,
             timestamped=timestamped,
-            log=log,
-            drop=drop,
+            log=at.log,
+            drop=at.drop,
+            storage=at.storage,
         ),
         logging=logging,
     )
@@ -94,8 +101,14 @@ def session_store(
     keys, values = _of(key_serde), _of(value_serde)
     return StoreBuilder(
         name,
-        lambda log, drop: SessionStore(
-            name, keys, values, retention_ms=millis(retention), log=log, drop=drop
+        lambda at: SessionStore(
+            name,
+            keys,
+            values,
+            retention_ms=millis(retention),
+            log=at.log,
+            drop=at.drop,
+            storage=at.storage,
         ),
         logging=logging,
     )

@@ -3,73 +3,34 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Generic, TypeVar
 
 from moldau.streams.records import ValueAndTimestamp
 from moldau.streams.serdes import Serde
-from moldau.streams.stores.base import Log, no_log
+from moldau.streams.stores.base import ChangelogRecord, Log, OrderedMap, no_log
 from moldau.streams.stores.formats import read_timestamped_value, timestamped_value
+from moldau.streams.stores.memory import ByteMap
 
 K = TypeVar("K")
 V = TypeVar("V")
-
-
-class ByteMap:
-    """Bytes to bytes, iterated in the order of the keys. Sorts only once someone iterates."""
-
-    __slots__ = ("_keys", "_map")
-
-    def __init__(self) -> None:
-        self._map: dict[bytes, bytes] = {}
-        self._keys: list[bytes] | None = None
-
-    def __len__(self) -> int:
-        return len(self._map)
-
-    def get(self, key: bytes) -> bytes | None:
-        return self._map.get(key)
-
-    def put(self, key: bytes, value: bytes | None) -> None:
-        """Set a value; `None` deletes."""
-        if value is None:
-            if self._map.pop(key, None) is not None and self._keys is not None:
-                del self._keys[bisect_left(self._keys, key)]
-            return
-        if self._keys is not None and key not in self._map:
-            insort(self._keys, key)
-        self._map[key] = value
-
-    def range(self, start: bytes = b"", end: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
-        """The entries from `start` to `end`, both included. Entries may change meanwhile."""
-        if self._keys is None:
-            self._keys = sorted(self._map)
-        first = bisect_left(self._keys, start)
-        for key in self._keys[first:]:
-            if end is not None and key > end:
-                return
-            value = self._map.get(key)
-            if value is not None:
-                yield key, value
-
-    def prefix(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """The entries whose key starts with `prefix`."""
-        for key, value in self.range(prefix):
-            if not key.startswith(prefix):
-                return
-            yield key, value
 
 
 class KeyValueStore(Generic[K, V]):
     """A plain store: what processors use by hand."""
 
     def __init__(
-        self, name: str, key_serde: Serde[K], value_serde: Serde[V], log: Log = no_log
+        self,
+        name: str,
+        key_serde: Serde[K],
+        value_serde: Serde[V],
+        log: Log = no_log,
+        entries: OrderedMap | None = None,
     ) -> None:
         self.name = name
         self._keys = key_serde
         self._values = value_serde
-        self._map = ByteMap()
+        self._map: OrderedMap = ByteMap() if entries is None else entries
         self._log = log
 
     def _key(self, key: K) -> bytes:
@@ -132,8 +93,10 @@ class KeyValueStore(Generic[K, V]):
     def close(self) -> None:
         """Nothing to close."""
 
-    def restore(self, key: bytes, value: bytes | None, timestamp: int) -> None:
-        self._map.put(key, value)
+    def restore(self, records: Iterable[ChangelogRecord]) -> None:
+        put = self._map.put
+        for key, value, _, _ in records:
+            put(key, value)
 
 
 class TimestampedKeyValueStore(Generic[K, V]):
@@ -142,12 +105,17 @@ class TimestampedKeyValueStore(Generic[K, V]):
     is_versioned = False
 
     def __init__(
-        self, name: str, key_serde: Serde[K], value_serde: Serde[V], log: Log = no_log
+        self,
+        name: str,
+        key_serde: Serde[K],
+        value_serde: Serde[V],
+        log: Log = no_log,
+        entries: OrderedMap | None = None,
     ) -> None:
         self.name = name
         self._keys = key_serde
         self._values = value_serde
-        self._map = ByteMap()
+        self._map: OrderedMap = ByteMap() if entries is None else entries
         self._log = log
 
     def _key(self, key: K) -> bytes:
@@ -172,10 +140,10 @@ class TimestampedKeyValueStore(Generic[K, V]):
 
     def put(self, key: K, value: V | None, timestamp: int) -> bool | None:
         """Set a value; `None` deletes. Returns true: what is put last is the latest."""
-        raw = self._key(key)
-        data = timestamped_value(self._values.serialize(self.name, value), timestamp)
-        self._map.put(raw, data)
-        self._log(raw, data, timestamp)
+        raw, data = self._key(key), self._values.serialize(self.name, value)
+        self._map.put(raw, timestamped_value(data, timestamp))
+        # The changelog has the time as the record's own.
+        self._log(raw, data, None if data is None else timestamp)
         return True
 
     def range(
@@ -206,12 +174,16 @@ class TimestampedKeyValueStore(Generic[K, V]):
     def close(self) -> None:
         """Nothing to close."""
 
-    def restore(self, key: bytes, value: bytes | None, timestamp: int) -> None:
-        self._map.put(key, value)
+    def restore(self, records: Iterable[ChangelogRecord]) -> None:
+        put = self._map.put
+        for key, value, timestamp, _ in records:
+            put(key, timestamped_value(value, timestamp))
 
 
 class ListStore:
     """Bytes to a list of bytes: the records of an outer join that have no match yet."""
+
+    in_memory_only = True
 
     def __init__(self, name: str, log: Log = no_log) -> None:
         self.name = name
@@ -254,7 +226,11 @@ class ListStore:
             parts += [len(value).to_bytes(4), value]
         return b"".join(parts)
 
-    def restore(self, key: bytes, value: bytes | None, timestamp: int) -> None:
+    def restore(self, records: Iterable[ChangelogRecord]) -> None:
+        for key, value, _, _ in records:
+            self._set(key, value)
+
+    def _set(self, key: bytes, value: bytes | None) -> None:
         if self._lists.pop(key, None) is not None:
             del self._keys[bisect_left(self._keys, key)]
         if value is None:

@@ -106,21 +106,28 @@ def _window_store(
     if isinstance(windows, SessionWindows):
         return StoreBuilder(
             name,
-            lambda log, drop: SessionStore(
-                name, keys, values, retention_ms=retention, log=log, drop=drop
+            lambda at: SessionStore(
+                name,
+                keys,
+                values,
+                retention_ms=retention,
+                log=at.log,
+                drop=at.drop,
+                storage=at.storage,
             ),
             logging=spec.logging,
         )
     return StoreBuilder(
         name,
-        lambda log, drop: WindowStore(
+        lambda at: WindowStore(
             name,
             keys,
             values,
             retention_ms=retention,
             window_size_ms=size,
-            log=log,
-            drop=drop,
+            log=at.log,
+            drop=at.drop,
+            storage=at.storage,
         ),
         logging=spec.logging,
     )

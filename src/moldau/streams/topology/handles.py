@@ -144,13 +144,15 @@ def table_store(
         history_ms = millis(store.history)
         return StoreBuilder(
             name,
-            lambda log, drop: VersionedKeyValueStore(name, keys, values, history_ms, log, drop),
+            lambda at: VersionedKeyValueStore(
+            name, keys, values, history_ms, at.log, at.drop, at.storage
+        ),
             logging=store.logging,
             history_ms=history_ms,
         )
     return StoreBuilder(
         name,
-        lambda log, drop: TimestampedKeyValueStore(name, keys, values, log),
+        lambda at: TimestampedKeyValueStore(name, keys, values, at.log, at.storage.map()),
         logging=store.logging,
     )
 
