@@ -1,4 +1,7 @@
-"""Stores for processors, by hand."""
+"""Stores for processors, by hand.
+
+`persistent` keeps a store on disk or in memory; `None` leaves it to `default.dsl.store`.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,12 @@ def _of(like: SerdeLike) -> Serde[object]:
 
 
 def key_value_store(
-    name: str, *, key_serde: SerdeLike, value_serde: SerdeLike, logging: bool = True
+    name: str,
+    *,
+    key_serde: SerdeLike,
+    value_serde: SerdeLike,
+    logging: bool = True,
+    persistent: bool | None = None,
 ) -> StoreBuilder:
     """A plain store: key_value_store("seen", key_serde="string", value_serde="long")."""
     keys, values = _of(key_serde), _of(value_serde)
@@ -23,11 +31,17 @@ def key_value_store(
         name,
         lambda at: KeyValueStore(name, keys, values, at.log, at.storage.map()),
         logging=logging,
+        persistent=persistent,
     )
 
 
 def timestamped_key_value_store(
-    name: str, *, key_serde: SerdeLike, value_serde: SerdeLike, logging: bool = True
+    name: str,
+    *,
+    key_serde: SerdeLike,
+    value_serde: SerdeLike,
+    logging: bool = True,
+    persistent: bool | None = None,
 ) -> StoreBuilder:
     """A store whose values have times: timestamped_key_value_store("last", ...)."""
     keys, values = _of(key_serde), _of(value_serde)
@@ -35,6 +49,7 @@ def timestamped_key_value_store(
         name,
         lambda at: TimestampedKeyValueStore(name, keys, values, at.log, at.storage.map()),
         logging=logging,
+        persistent=persistent,
     )
 
 
@@ -45,6 +60,7 @@ def versioned_key_value_store(
     value_serde: SerdeLike,
     history: Duration,
     logging: bool = True,
+    persistent: bool | None = None,
 ) -> StoreBuilder:
     """A store that knows the past: versioned_key_value_store("rates", history=60_000, ...)."""
     keys, values, history_ms = _of(key_serde), _of(value_serde), millis(history)
@@ -54,6 +70,7 @@ def versioned_key_value_store(
             name, keys, values, history_ms, at.log, at.drop, at.storage
         ),
         logging=logging,
+        persistent=persistent,
         history_ms=history_ms,
     )
 
@@ -68,6 +85,7 @@ def window_store(
     retain_duplicates: bool = False,
     timestamped: bool = True,
     logging: bool = True,
+    persistent: bool | None = None,
 ) -> StoreBuilder:
     """A store by key and window: window_store("recent", window_size=1000, retention=5000, ...)."""
     keys, values = _of(key_serde), _of(value_serde)
@@ -86,6 +104,7 @@ def window_store(
             storage=at.storage,
         ),
         logging=logging,
+        persistent=persistent,
     )
 
 
@@ -96,6 +115,7 @@ def session_store(
     value_serde: SerdeLike,
     retention: Duration,
     logging: bool = True,
+    persistent: bool | None = None,
 ) -> StoreBuilder:
     """A store by key and session: session_store("visits", retention=60_000, ...)."""
     keys, values = _of(key_serde), _of(value_serde)
@@ -111,4 +131,5 @@ def session_store(
             storage=at.storage,
         ),
         logging=logging,
+        persistent=persistent,
     )

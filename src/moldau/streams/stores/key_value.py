@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator
 from typing import Generic, TypeVar
 
@@ -11,6 +10,7 @@ from moldau.streams.serdes import Serde
 from moldau.streams.stores.base import ChangelogRecord, Log, OrderedMap, no_log
 from moldau.streams.stores.formats import read_timestamped_value, timestamped_value
 from moldau.streams.stores.memory import ByteMap
+from moldau.streams.stores.sorted_keys import SortedKeys
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -188,7 +188,7 @@ class ListStore:
     def __init__(self, name: str, log: Log = no_log) -> None:
         self.name = name
         self._lists: dict[bytes, list[bytes]] = {}
-        self._keys: list[bytes] = []
+        self._keys = SortedKeys()
         self._log = log
 
     def add(self, key: bytes, value: bytes) -> None:
@@ -196,19 +196,19 @@ class ListStore:
         values = self._lists.get(key)
         if values is None:
             values = self._lists[key] = []
-            insort(self._keys, key)
+            self._keys.add(key)
         values.append(value)
         self._log(key, self._encoded(values), None)
 
     def delete(self, key: bytes) -> None:
         """Delete the whole list of a key."""
         if self._lists.pop(key, None) is not None:
-            del self._keys[bisect_left(self._keys, key)]
+            self._keys.remove(key)
             self._log(key, None, None)
 
     def all(self) -> Iterator[tuple[bytes, bytes]]:
         """Every entry of every list, in the order of the keys. Keys may be deleted meanwhile."""
-        for key in list(self._keys):
+        for key in self._keys.starting(b""):
             for value in list(self._lists.get(key, ())):
                 yield key, value
 
@@ -232,7 +232,7 @@ class ListStore:
 
     def _set(self, key: bytes, value: bytes | None) -> None:
         if self._lists.pop(key, None) is not None:
-            del self._keys[bisect_left(self._keys, key)]
+            self._keys.remove(key)
         if value is None:
             return
         position, found = 9, []
@@ -241,4 +241,4 @@ class ListStore:
             found.append(value[position + 4 : position + 4 + size])
             position += 4 + size
         self._lists[key] = found
-        insort(self._keys, key)
+        self._keys.add(key)
