@@ -13,7 +13,11 @@ from moldau.streams.machine.task import Handlers, Task, TaskSettings
 from moldau.streams.records import Headers, Record
 from moldau.streams.serdes import Serde, SerdeLike, serde
 from moldau.streams.stores.base import TaskState
+from moldau.streams.stores.cache import RecordCache
 from moldau.streams.topology.topology import Topology
+
+CACHE_BYTES = "statestore.cache.max.bytes"
+CACHE_BYTES_DEFAULT = 10 * 1024 * 1024
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -73,6 +77,7 @@ class TopologyTestDriver:
                 for topic in node.topics
             }
         settings.state = state
+        settings.cache = RecordCache(int(settings.config.get(CACHE_BYTES, CACHE_BYTES_DEFAULT)))
         rest = [name for name in self._assembly.nodes if name not in set(of_globals)]
         self._task = Task(
             [self._assembly.nodes[name] for name in rest],

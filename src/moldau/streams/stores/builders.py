@@ -47,7 +47,9 @@ def timestamped_key_value_store(
     keys, values = _of(key_serde), _of(value_serde)
     return StoreBuilder(
         name,
-        lambda at: TimestampedKeyValueStore(name, keys, values, at.log, at.storage.map()),
+        lambda at: TimestampedKeyValueStore(
+            name, keys, values, at.log, at.storage.map(), at.cache
+        ),
         logging=logging,
         persistent=persistent,
     )
@@ -102,6 +104,7 @@ def window_store(
             log=at.log,
             drop=at.drop,
             storage=at.storage,
+            cache=at.cache,
         ),
         logging=logging,
         persistent=persistent,
@@ -129,6 +132,7 @@ def session_store(
             log=at.log,
             drop=at.drop,
             storage=at.storage,
+            cache=at.cache,
         ),
         logging=logging,
         persistent=persistent,

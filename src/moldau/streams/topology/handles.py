@@ -157,7 +157,9 @@ def table_store(
         )
     return StoreBuilder(
         name,
-        lambda at: TimestampedKeyValueStore(name, keys, values, at.log, at.storage.map()),
+        lambda at: TimestampedKeyValueStore(
+            name, keys, values, at.log, at.storage.map(), at.cache
+        ),
         logging=store.logging,
         persistent=store.persistent,
         caching=store.caching,

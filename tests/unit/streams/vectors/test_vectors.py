@@ -19,6 +19,7 @@ from .program import Program
 
 FOLDER = Path(__file__).parents[4].parent / "shared" / "vectors" / "streams"
 CONFIG = {
+    "statestore.cache.max.bytes": 0,
     "__emit.interval.ms.kstreams.windowed.aggregation__": 0,
     "__emit.interval.ms.kstreams.outer.join.spurious.results.fix__": 0,
 }
