@@ -235,7 +235,6 @@ class StreamTableJoin(Processor):
 
     def __init__(self, spec: TableJoinSpec) -> None:
         self._spec = spec
-        self._observed_ms = -1
 
     def init(self, context: ProcessorContext) -> None:
         super().init(context)
@@ -245,12 +244,11 @@ class StreamTableJoin(Processor):
 
     def process(self, record: Record[Any, Any]) -> None:
         spec, runtime = self._spec, self.context.runtime
-        self._observed_ms = max(self._observed_ms, record.timestamp)
         if self._is_dropped(record):
             runtime.dropped += 1
             return
         buffer, where = self._buffer, runtime.record_context
-        if buffer is None or not buffer.put(self._observed_ms, record, where):
+        if buffer is None or not buffer.put(record, where):
             self._join(spec, record)
         else:
             for each, context in buffer.due():

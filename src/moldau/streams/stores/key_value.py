@@ -252,8 +252,8 @@ class ListStore:
 
     @staticmethod
     def _encoded(values: list[bytes]) -> bytes:
-        """Kafka's serde of lists of bytes: a flag, no nulls, the count, then size and bytes."""
-        parts = [b"\x01", (0).to_bytes(4), len(values).to_bytes(4)]
+        """Kafka's serde of lists of bytes: a flag, the count, then size and bytes of each."""
+        parts = [b"\x01", len(values).to_bytes(4)]
         for value in values:
             parts += [len(value).to_bytes(4), value]
         return b"".join(parts)
@@ -267,8 +267,8 @@ class ListStore:
             self._keys.remove(key)
         if value is None:
             return
-        position, found = 9, []
-        for _ in range(int.from_bytes(value[5:9])):
+        position, found = 5, []
+        for _ in range(int.from_bytes(value[1:5])):
             size = int.from_bytes(value[position : position + 4])
             found.append(value[position + 4 : position + 4 + size])
             position += 4 + size

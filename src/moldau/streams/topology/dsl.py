@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast, overload
 
 from moldau.streams.machine.context import FixedKeyAdapter, Processor
 from moldau.streams.machine.definitions import Partitioner, TopicChooser
@@ -329,9 +329,18 @@ class KTable(Generic[K, V]):
             )
         )
 
-    def to_stream(self, *, name: Name = None) -> KStream[K, V]:
-        """The table's updates: table.to_stream().to("changes")."""
-        return KStream(table_steps.to_stream(self._at, name))
+    @overload
+    def to_stream(self, *, name: Name = None) -> KStream[K, V]: ...
+
+    @overload
+    def to_stream(self, mapper: Callable[[K, V], K2], *, name: Name = None) -> KStream[K2, V]: ...
+
+    def to_stream(
+        self, mapper: Callable[[K, V], Any] | None = None, *, name: Name = None
+    ) -> KStream[Any, V]:
+        """The table's updates, under a new key if one is computed: table.to_stream().to("out")."""
+        stream: KStream[K, V] = KStream(table_steps.to_stream(self._at, name))
+        return stream if mapper is None else stream.select_key(mapper)
 
     def suppress(self, suppressed: Suppressed) -> KTable[K, V]:
         """Hold updates back: table.suppress(Suppressed.until_window_closes())."""
