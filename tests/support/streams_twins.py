@@ -21,7 +21,7 @@ from moldau.streams import (
     TopologyTestDriver,
     key_value_store,
 )
-from moldau.streams.machine.definitions import Produced
+from moldau.streams.records import Produced
 
 #: A record of an input topic: topic, key, value, timestamp.
 Step = tuple[str, str | None, str | None, int]

@@ -13,7 +13,8 @@ from moldau.streams.records import Change, Headers, Record, RecordContext
 from moldau.streams.serdes import BYTES, JSON, LONG, STRING
 from moldau.streams.stores import formats
 from moldau.streams.stores.buffers import JoinBuffer, SuppressBuffer
-from moldau.streams.stores.key_value import KeyValueStore, ListStore, TimestampedKeyValueStore
+from moldau.streams.stores.key_value import KeyValueStore, TimestampedKeyValueStore
+from moldau.streams.stores.lists import ListStore
 from moldau.streams.stores.versioned import VersionedKeyValueStore
 from moldau.streams.stores.windowed import SessionStore, WindowStore
 

@@ -155,7 +155,7 @@ class JoinBuffer:
         self._sequence = (self._sequence + 1) & 0x7FFF_FFFF
         key = self._keys.serialize(self.name, record.key) or b""
         value = self._values.serialize(self.name, record.value)
-        context = context._replace(timestamp=record.timestamp, headers=record.headers)
+        context = context.at(record.timestamp, record.headers)
         place = buffer_key(key, record.timestamp, self._sequence)
         held = Buffered(context, None, None, value, 0)
         insort(self._order, place)

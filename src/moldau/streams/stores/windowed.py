@@ -7,6 +7,8 @@ from typing import Generic, TypeVar
 
 from moldau.streams.records import Window, Windowed
 from moldau.streams.serdes import Serde
+from moldau.streams.stores._cache import StoreCache
+from moldau.streams.stores._tables import Listener
 from moldau.streams.stores.base import (
     ChangelogRecord,
     Drop,
@@ -17,14 +19,12 @@ from moldau.streams.stores.base import (
     no_drop,
     no_log,
 )
-from moldau.streams.stores.cache import StoreCache
 from moldau.streams.stores.formats import (
     read_timestamped_value,
     session_store_key,
     timestamped_value,
     window_store_key,
 )
-from moldau.streams.stores.key_value import Listener
 from moldau.streams.stores.memory import MemoryStorage
 
 K = TypeVar("K")
@@ -99,7 +99,7 @@ class WindowStore(Generic[K, V]):
         raw = self._key(key)
         kept = timestamped_value(data, timestamp) if self._timestamped else data
         entry, cache = (raw, start, self._sequence), self._cache
-        old = None if cache is None or entry in cache else self._segments.get(entry)
+        old = None if cache is None or cache.has(entry) else self._segments.get(entry)
         # Kafka Streams logs what comes too late or deletes nothing: a restore drops it, too.
         if data is not None or not self._retain_duplicates:
             self._segments.put(entry, kept)
@@ -217,7 +217,7 @@ class SessionStore(Generic[K, V]):
         key, (start, end) = self._key(session.key), session.window
         data = self._values.serialize(self.name, value)
         entry, cache = (key, end, start), self._cache
-        old = None if cache is None or entry in cache else self._segments.get(entry)
+        old = None if cache is None or cache.has(entry) else self._segments.get(entry)
         self._segments.put(entry, data)
         if cache is not None:
             cache.put(entry, len(key) + 16, old, data)
