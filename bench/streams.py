@@ -8,20 +8,23 @@ same modules without their compiled form.
 from __future__ import annotations
 
 import argparse
-import importlib.machinery
 import json
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
-from importlib.abc import MetaPathFinder
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
+
+from moldau.client import ConsumerRecord
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+from support.plain import PlainForms
 
 if TYPE_CHECKING:
     from moldau.streams import StreamsBuilder
@@ -32,33 +35,19 @@ COMMIT_EVERY = 10_000
 CACHE_BYTES = 10 * 1024 * 1024
 
 
-class PlainForm(MetaPathFinder):
-    """Finds the Python file of a module of streams where there is also a compiled one."""
-
-    def find_spec(self, name: str, path: Sequence[str] | None, target: Any = None) -> Any:
-        last = name.rpartition(".")[2]
-        if not name.startswith("moldau.streams.") or not last.startswith("_") or path is None:
-            return None
-        file = Path(next(iter(path))) / f"{last}.py"
-        loader = importlib.machinery.SourceFileLoader(name, str(file))
-        return importlib.machinery.ModuleSpec(name, loader, origin=str(file))
-
-
-@dataclass(frozen=True, slots=True)
-class Input:
-    offset: int
-    key: bytes | None
-    value: bytes | None
-    timestamp: int
-    headers: tuple[()] = ()
-
-
-def records(count: int, keys: int, span_ms: int = 60_000) -> list[Input]:
+def records(count: int, keys: int, span_ms: int = 60_000) -> list[ConsumerRecord[bytes, bytes]]:
     """Keys in a fixed, mixed order; times that go forth."""
     step = 7_919
     padding = b"x" * 80
     return [
-        Input(number, b"%08d" % (number * step % keys), padding, number * span_ms // count)
+        ConsumerRecord(
+            "left",
+            0,
+            number,
+            number * span_ms // count,
+            key=b"%08d" % (number * step % keys),
+            value=padding,
+        )
         for number in range(count)
     ]
 
@@ -129,7 +118,7 @@ ROWS = [
 ]
 
 
-def run(row: Row, inputs: list[Input]) -> float:
+def run(row: Row, inputs: list[ConsumerRecord[bytes, bytes]]) -> float:
     """Records per CPU second."""
     from moldau.streams import StreamsBuilder
     from moldau.streams.machine.task import Task, TaskSettings
@@ -179,7 +168,7 @@ def main() -> None:
     parser.add_argument("--rows", default="", help="only rows whose name contains this")
     options = parser.parse_args()
     if options.plain:
-        sys.meta_path.insert(0, PlainForm())
+        sys.meta_path.insert(0, PlainForms("moldau.streams."))
     console = Console()
     table = Table("core, one task, one core", "records per CPU second", "µs per record")
     found = {}

@@ -29,6 +29,8 @@ cdef class Change:
 cpdef Change new_change(object new, object old)
 
 
+# They hold text, bytes and headers only, so no cycle can run through them.
+@cython.no_gc
 @cython.freelist(16)
 cdef class RecordContext:
     cdef readonly object topic
@@ -40,6 +42,7 @@ cdef class RecordContext:
     cpdef RecordContext at(self, long long timestamp, object headers)
 
 
+@cython.no_gc
 @cython.freelist(64)
 cdef class Produced:
     cdef readonly object topic

@@ -1,5 +1,6 @@
 # C types for _serdes.py. The .py alone says what the code does; nothing here may change it.
 
+cimport cython
 from moldau.streams.longs cimport pack_long, unpack_long
 
 
@@ -23,7 +24,10 @@ cdef class BytesSerde(CoreSerde):
 
 
 cdef class StringSerde(CoreSerde):
-    pass
+    @cython.locals(text=str)
+    cpdef serialize(self, topic, value)
+    @cython.locals(raw=bytes)
+    cpdef deserialize(self, topic, data)
 
 
 cdef class LongSerde(CoreSerde):

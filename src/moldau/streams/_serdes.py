@@ -87,10 +87,14 @@ class StringSerde(CoreSerde):
             return None
         if not isinstance(value, str):
             raise StreamsError(f"the string serde cannot write {value!r}: give another serde")
-        return value.encode()
+        text = value
+        return text.encode()
 
     def deserialize(self, topic: str, data: bytes | None) -> Any:
-        return None if data is None else data.decode()
+        if data is None:
+            return None
+        raw = data
+        return raw.decode()
 
 
 class LongSerde(CoreSerde):

@@ -37,7 +37,14 @@ cdef class ProcessorContext:
     cdef readonly Node node
     cdef list _children
 
-    @cython.locals(core=TaskCore, before=RecordContext, node=Node, children=list)
+    @cython.locals(
+        core=TaskCore,
+        before=RecordContext,
+        node=Node,
+        children=list,
+        position=Py_ssize_t,
+        count=Py_ssize_t,
+    )
     cpdef forward(self, Record record, child=*)
     cpdef drop(self)
 

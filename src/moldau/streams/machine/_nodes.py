@@ -128,16 +128,33 @@ class ProcessorContext:
         before = core.record_context
         if record.timestamp != before.timestamp or record.headers is not before.headers:
             core.record_context = before.at(record.timestamp, record.headers)
-        try:
-            for node in children:
-                try:
+        position, count = 0, len(children)
+        while position < count:
+            node = children[position]
+            try:
+                # One `try` for all children, because each costs as much as a simple step.
+                while True:
                     node.processor.process(record)
-                except ProcessingError:
-                    raise
-                except Exception as error:
-                    self.runtime.failed(node, record, error)
-        finally:
-            core.record_context = before
+                    position += 1
+                    if position == count:
+                        break
+                    node = children[position]
+            except ProcessingError:
+                core.record_context = before
+                raise
+            except Exception as error:
+                self._failed(node, record, error, before)
+                position += 1
+        core.record_context = before
+
+    def _failed(
+        self, node: Node, record: Record[Any, Any], error: Exception, before: RecordContext
+    ) -> None:
+        try:
+            self.runtime.failed(node, record, error)
+        except BaseException:
+            self._core.record_context = before
+            raise
 
     def state_store(self, name: str) -> Any:
         """A store that is connected to this processor, or a global one: state_store("seen")."""
