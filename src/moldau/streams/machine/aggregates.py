@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from moldau.streams.machine._steps import StreamAggregator
 from moldau.streams.machine.context import Processor, ProcessorContext
-from moldau.streams.machine.getters import Materializer, TableSupplier, View, store_view
+from moldau.streams.machine.getters import Forwarder, TableSupplier, View, store_view
 from moldau.streams.machine.tables import session_view, window_view
 from moldau.streams.records import Change, Record, Window, Windowed
 from moldau.streams.windows import EmitStrategy, SessionWindows, TimeWindows, UnlimitedWindows
@@ -31,51 +32,38 @@ class StreamAggregate(TableSupplier):
         self.aggregator = aggregator
 
     def __call__(self) -> Processor:
-        return _StreamAggregate(self)
+        return StreamAggregator(
+            self.store_name, self.initializer, self.aggregator, self.send_old
+        )
 
     def view(self) -> View:
         return store_view(self.store_name)
 
 
-class _StreamAggregate(Processor):
-    def __init__(self, aggregate: StreamAggregate) -> None:
-        self._store_name = aggregate.store_name
-        self._send_old = aggregate.send_old
-        self._initializer = aggregate.initializer
-        self._aggregator = aggregate.aggregator
-
-    def init(self, context: ProcessorContext) -> None:
-        super().init(context)
-        self._table = Materializer(context, self._store_name, self._send_old)
-
-    def process(self, record: Record[Any, Any]) -> None:
-        key, value, timestamp = record.key, record.value, record.timestamp
-        if key is None or value is None:
-            self.context.runtime.dropped += 1
-            return
-        found = self._table.store.get(key)
-        old = None
-        if found is not None:
-            old, since = found
-            timestamp = max(timestamp, since)
-        elif self._initializer is not None:
-            old = self._initializer()
-        new = self._aggregator(key, value, old)
-        self._table.update(record, new=new, old=old, timestamp=timestamp)
-
-
 class EmitTimer:
     """When the results of closed windows are emitted: at most once per interval of wall clock."""
 
-    __slots__ = ("_context", "_interval_ms", "_next_ms", "closed_ms", "on_close")
+    __slots__ = ("_context", "_interval_ms", "_kept", "_next_ms", "_store_name", "on_close")
 
-    def __init__(self, context: ProcessorContext, emit: EmitStrategy) -> None:
+    def __init__(self, context: ProcessorContext, emit: EmitStrategy, store_name: str) -> None:
         self._context = context
+        self._store_name = store_name
         self.on_close = emit is EmitStrategy.ON_WINDOW_CLOSE
         self._interval_ms = int(context.runtime.config.get(EMIT_INTERVAL, 1000))
         self._next_ms = 0
-        #: The close time up to which results were emitted; -1 before the first.
-        self.closed_ms = -1
+        self._kept = context.runtime.progress.processors
+
+    @property
+    def closed_ms(self) -> int:
+        """The close time up to which results were emitted; -1 before the first.
+
+        It is committed with the offsets, so that a restart does not emit results again.
+        """
+        return self._kept.get(self._store_name, -1)
+
+    @closed_ms.setter
+    def closed_ms(self, close_ms: int) -> None:
+        self._kept[self._store_name] = close_ms
 
     def is_due(self, close_ms: int) -> bool:
         """Whether results up to a close time are to be emitted now."""
@@ -125,12 +113,12 @@ class _WindowAggregate(Processor):
     def init(self, context: ProcessorContext) -> None:
         super().init(context)
         self._store = context.state_store(self._aggregate.store_name)
-        self._timer = EmitTimer(context, self._aggregate.emit)
+        self._timer = EmitTimer(context, self._aggregate.emit, self._aggregate.store_name)
+        self._forwarder = Forwarder(context, self._store, self._aggregate.send_old)
 
     def process(self, record: Record[Any, Any]) -> None:
-        runtime = self.context.runtime
         if record.key is None:
-            runtime.dropped += 1
+            self.context.drop()
             return
         self._observed_ms = max(self._observed_ms, record.timestamp)
         close_ms = self._observed_ms - self._windows.grace_ms
@@ -138,7 +126,7 @@ class _WindowAggregate(Processor):
             if window.end > close_ms:
                 self._update(record, window)
             else:
-                runtime.dropped += 1
+                self.context.drop()
         if self._timer.is_due(close_ms):
             self._emit_closed(record, close_ms)
 
@@ -154,8 +142,8 @@ class _WindowAggregate(Processor):
         new = aggregate.aggregator(key, record.value, old)
         self._store.put(key, new, window.start, timestamp)
         if not self._timer.on_close:
-            change = Change(new, old if aggregate.send_old else None)
-            self.context.forward(Record(Windowed(key, window), change, timestamp, record.headers))
+            windowed = Windowed(key, window)
+            self._forwarder.forward(windowed, new, old, timestamp, record.headers)
 
     def _emit_closed(self, record: Record[Any, Any], close_ms: int) -> None:
         size, last = self._windows.size_ms, self._timer.closed_ms
@@ -214,12 +202,13 @@ class _SessionAggregate(Processor):
     def init(self, context: ProcessorContext) -> None:
         super().init(context)
         self._store = context.state_store(self._aggregate.store_name)
-        self._timer = EmitTimer(context, self._aggregate.emit)
+        self._timer = EmitTimer(context, self._aggregate.emit, self._aggregate.store_name)
+        self._forwarder = Forwarder(context, self._store, self._aggregate.send_old)
 
     def process(self, record: Record[Any, Any]) -> None:
         aggregate, key, timestamp = self._aggregate, record.key, record.timestamp
         if key is None:
-            self.context.runtime.dropped += 1
+            self.context.drop()
             return
         self._observed_ms = max(self._observed_ms, timestamp)
         gap = aggregate.windows.inactivity_gap_ms
@@ -232,7 +221,7 @@ class _SessionAggregate(Processor):
             start, end = session.window
             window = Window(min(window.start, start), max(window.end, end))
         if window.end < close_ms:
-            self.context.runtime.dropped += 1
+            self.context.drop()
         else:
             if window != alone:
                 for session, found in touched:
@@ -251,5 +240,4 @@ class _SessionAggregate(Processor):
 
     def _forward(self, session: Windowed[Any], new: Any, old: Any) -> None:
         if not self._timer.on_close:
-            change = Change(new, old if self._aggregate.send_old else None)
-            self.context.forward(Record(session, change, session.window.end))
+            self._forwarder.forward(session, new, old, session.window.end, ())

@@ -8,19 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
+from moldau.invariant import invariant
 from moldau.streams.errors import ProcessingError, StreamsError
+from moldau.streams.machine._nodes import SinkNode, SourceNode
 from moldau.streams.machine.context import Node, Processor, ProcessorContext, PunctuationType
 from moldau.streams.machine.definitions import (
     Definition,
     ProcessorDefinition,
-    Produced,
     SinkDefinition,
     SourceDefinition,
 )
-from moldau.streams.records import Headers, Record, RecordContext
-from moldau.streams.stores.base import StoreBuilder, no_log
+from moldau.streams.machine.progress import CommittedOffset, Progress, TopicPartition
+from moldau.streams.machine.task_stores import Changelog, TaskStores
+from moldau.streams.records import Headers, Produced, Record, RecordContext, TaskCore
+from moldau.streams.stores._cache import RecordCache
+from moldau.streams.stores._tables import ChangelogWriter
+from moldau.streams.stores.base import ChangelogRecord, StoreBuilder, TaskState
 
 Collector = Callable[[Produced], None]
 Verdict = Literal["continue", "fail"]
@@ -51,6 +56,25 @@ class Handlers:
     dead_letter_topic: str | None = None
 
 
+class InputRecord(Protocol):
+    """A record as a consumer gives it."""
+
+    @property
+    def offset(self) -> int: ...
+
+    @property
+    def key(self) -> Any: ...
+
+    @property
+    def value(self) -> Any: ...
+
+    @property
+    def timestamp(self) -> int: ...
+
+    @property
+    def headers(self) -> Headers: ...
+
+
 class _Schedule:
     __slots__ = ("callback", "cancelled", "context", "interval_ms", "next_ms")
 
@@ -71,41 +95,6 @@ class _Schedule:
         self.cancelled = True
 
 
-class _Sink(Processor):
-    __slots__ = ("_collect", "_definition", "_names", "_task")
-
-    def __init__(
-        self,
-        definition: SinkDefinition,
-        task: Task,
-        collect: Collector,
-        names: Callable[[str], str],
-    ) -> None:
-        self._definition = definition
-        self._task = task
-        self._collect = collect
-        self._names = names
-
-    def process(self, record: Record[Any, Any]) -> None:
-        definition = self._definition
-        topic = definition.topic
-        if not isinstance(topic, str):
-            topic = topic(record.key, record.value, self._task.record_context)
-        topic = self._names(topic)
-        try:
-            key = definition.key_serde.serialize(topic, record.key)
-            value = definition.value_serde.serialize(topic, record.value)
-        except Exception as error:
-            if self._task.not_written(topic, record, error):
-                raise
-            return
-        partition = None
-        if definition.partitioner is not None:
-            count = self._task.partition_count(topic)
-            partition = definition.partitioner(topic, record.key, record.value, count)
-        self._collect(Produced(topic, key, value, record.timestamp, record.headers, partition))
-
-
 @dataclass(slots=True, kw_only=True)
 class TaskSettings:
     """What a host decides about a task."""
@@ -119,10 +108,27 @@ class TaskSettings:
     #: The changelog topic of a store.
     changelog_topic: Callable[[str], str] = str
     partition_count: Callable[[str], int] = lambda topic: 1
+    #: Input topics that serve as changelogs, by the name of their store.
+    source_changelogs: Mapping[str, str] = field(default_factory=dict)
+    #: Where stores are kept on disk; without it all are in memory.
+    state: TaskState | None = None
+    #: Whether stores that ask for neither are kept on disk.
+    persistent_stores: bool = True
+    #: The room for record caches, shared with other tasks of a thread; without it none caches.
+    cache: RecordCache | None = None
+
+    @property
+    def partition(self) -> int:
+        """The partition of this task, which its changelogs have, too."""
+        return int(self.task_id.rpartition("_")[2])
 
 
 class Task:
-    """Processes records one by one and passes what is written to `collect`."""
+    """Processes records one by one and passes what is written to `collect`.
+
+    A host creates it, restores its `changelogs`, and calls `initialize`; then `process` and the
+    punctuations; `prepare_commit`, and `committed` once records and offsets are; finally `close`.
+    """
 
     def __init__(
         self,
@@ -136,52 +142,50 @@ class Task:
         self.application_id = settings.application_id
         self.task_id = settings.task_id
         self.config = settings.config
-        self.stream_time_ms = -1
-        self.wall_clock_ms = wall_clock_ms
-        self.record_context = RecordContext("", -1, -1, -1, ())
-        self.dropped = 0
+        self.core = TaskCore(wall_clock_ms)
         self.shared: dict[object, Any] = {}
         self.commit_requested = False
         self.partition_count = settings.partition_count
         self._handlers = settings.handlers
-        self._raw: tuple[bytes | None, bytes | None] = None, None
         self._collect = collect
         self._global_stores = dict(global_stores or {})
-        self._stores: dict[str, Any] = {}
+        self._partition = settings.partition
+        self.progress = Progress()
+        self._stores = TaskStores(
+            settings.state, settings.persistent_stores, settings.cache, self.core
+        )
         self._schedules: dict[PunctuationType, list[_Schedule]] = {
             kind: [] for kind in PunctuationType
         }
         self._nodes: dict[str, Node] = {}
-        self._sources: dict[str, tuple[SourceDefinition, ProcessorContext]] = {}
+        self._sources: dict[str, SourceNode] = {}
         self._patterns: list[tuple[SourceDefinition, ProcessorContext]] = []
-        self._partition_times: dict[tuple[str, int], int] = {}
+        self._initialized = False
         definitions = list(definitions)
-        used = {
+        # In the order of the nodes, which is also that of a flush.
+        used = [
             name
             for each in definitions
             if isinstance(each, ProcessorDefinition)
             for name in each.stores
-        }
-        for name, builder in stores.items():
-            if name in used:
-                self._stores[name] = builder.create(self._log_of(builder, settings), self._drop)
+        ]
+        for name in dict.fromkeys(used):
+            if name in stores:
+                self._create_store(stores[name], settings)
         self._build(definitions, settings)
 
-    def _log_of(self, builder: StoreBuilder, settings: TaskSettings) -> Any:
-        if not builder.logging:
-            return no_log
-        topic = settings.changelog_topic(builder.name)
-
-        def log(
-            key: bytes, value: bytes | None, timestamp: int | None, headers: Headers = ()
-        ) -> None:
-            time = self.record_context.timestamp if timestamp is None else timestamp
-            self._collect(Produced(topic, key, value, max(0, time), headers))
-
-        return log
+    def _create_store(self, builder: StoreBuilder, settings: TaskSettings) -> None:
+        source = settings.source_changelogs.get(builder.name)
+        log, changelog = ChangelogWriter(), None
+        if source is not None:
+            changelog = source, True
+        elif builder.logging:
+            changelog = settings.changelog_topic(builder.name), False
+            log = ChangelogWriter(self._collect, changelog[0], self._partition, self.core)
+        self._stores.create(builder, log, self._drop, changelog)
 
     def _drop(self) -> None:
-        self.dropped += 1
+        self.core.dropped += 1
 
     def _build(self, definitions: list[Definition], settings: TaskSettings) -> None:
         for definition in definitions:
@@ -189,7 +193,15 @@ class Task:
             if isinstance(definition, SourceDefinition):
                 node = Node(definition.name, Processor(), ())
             elif isinstance(definition, SinkDefinition):
-                sink = _Sink(definition, self, self._collect, settings.topic_name)
+                serdes = definition.key_serde, definition.value_serde
+                sink = SinkNode(
+                    definition.topic,
+                    serdes,
+                    definition.partitioner,
+                    self,
+                    self._collect,
+                    settings.topic_name,
+                )
                 node = Node(definition.name, sink, ())
             else:
                 node = Node(definition.name, definition.supplier(), definition.stores)
@@ -197,20 +209,47 @@ class Task:
             self._nodes[definition.name] = node
             if isinstance(definition, SourceDefinition):
                 for topic in definition.topics:
-                    self._sources[settings.topic_name(topic)] = definition, node.context
+                    name = settings.topic_name(topic)
+                    self._sources[name] = self._reader(name, definition, node.context)
                 if definition.pattern is not None:
                     self._patterns.append((definition, node.context))
         for definition in definitions:
             for parent in definition.parents:
                 self._nodes[parent].children.append(self._nodes[definition.name])
+
+    def changelogs(self) -> list[Changelog]:
+        """What is to be restored before `initialize`, and from which offset."""
+        return self._stores.changelogs()
+
+    def restore(self, store: str, records: Iterable[ChangelogRecord], next_offset: int) -> None:
+        """Apply a batch of a store's changelog, which ends before `next_offset`."""
+        self._stores.restore(store, records, next_offset)
+
+    def initialize(self, committed: Mapping[TopicPartition, str | None] | None = None) -> None:
+        """Start the processors. `committed` has the metadata of the partitions' offsets."""
+        invariant(not self._initialized, f"task {self.task_id} is initialized once")
+        self._initialized = True
+        for partition, metadata in (committed or {}).items():
+            time = self.progress.resume(partition, metadata)
+            self.core.stream_time_ms = max(self.core.stream_time_ms, time)
         for node in self._nodes.values():
             node.processor.init(node.context)
+
+    @property
+    def dropped(self) -> int:
+        """Records that were dropped: late, without a key, or refused by a handler."""
+        return self.core.dropped
+
+    @property
+    def stream_time_ms(self) -> int:
+        """The largest timestamp so far; -1 before the first record."""
+        return self.core.stream_time_ms
 
     # What processors see.
 
     def store(self, name: str) -> Any:
         """A store of this task, or a global one."""
-        found = self._stores.get(name)
+        found = self._stores.by_name.get(name)
         return self._global_stores[name] if found is None else found
 
     def is_global(self, name: str) -> bool:
@@ -219,14 +258,14 @@ class Task:
     @property
     def stores(self) -> dict[str, Any]:
         """All stores of this task."""
-        return dict(self._stores)
+        return dict(self._stores.by_name)
 
     def failed(self, node: Node, record: Record[Any, Any], error: Exception) -> None:
         """A node raised an error: ask the handler whether to go on."""
-        context = self.record_context
+        context = self.core.record_context
         self._dead_letter(context, error)
         if self._handlers.processing(context, record, node.name, error) == "continue":
-            self.dropped += 1
+            self.core.dropped += 1
             return
         raise ProcessingError(
             f"Exception caught in process. taskId={self.task_id}, processor={node.name}, "
@@ -236,9 +275,9 @@ class Task:
 
     def not_written(self, topic: str, record: Record[Any, Any], error: Exception) -> bool:
         """A record cannot be serialized: whether that stops the application."""
-        self._dead_letter(self.record_context, error)
+        self._dead_letter(self.core.record_context, error)
         if self._handlers.production(topic, record, error) == "continue":
-            self.dropped += 1
+            self.core.dropped += 1
             return False
         return True
 
@@ -255,8 +294,24 @@ class Task:
             "offset": str(where.offset),
         }
         added = tuple((f"__streams.errors.{name}", text.encode()) for name, text in why.items())
-        key, value = self._raw
-        self._collect(Produced(topic, key, value, max(0, where.timestamp), where.headers + added))
+        key, value = self.core.raw_key, self.core.raw_value
+        headers = tuple(where.headers) + added
+        self._collect(Produced(topic, key, value, max(0, where.timestamp), headers))
+
+    def not_read(
+        self, where: RecordContext, key: bytes | None, value: bytes | None, error: Exception
+    ) -> None:
+        """An input record cannot be deserialized: ask the handler whether to go on."""
+        self.core.raw_key, self.core.raw_value = key, value
+        self._dead_letter(where, error)
+        if self._handlers.deserialization(where, error) == "continue":
+            self.core.dropped += 1
+            return
+        raise StreamsError(
+            f"Deserialization exception handler is set to fail upon a deserialization error. "
+            f"taskId={self.task_id}, topic={where.topic}, partition={where.partition}, "
+            f"offset={where.offset}"
+        ) from error
 
     def schedule(
         self,
@@ -267,7 +322,7 @@ class Task:
     ) -> _Schedule:
         first = 0
         if kind is PunctuationType.WALL_CLOCK_TIME:
-            first = self.wall_clock_ms + interval_ms
+            first = self.core.wall_clock_ms + interval_ms
         schedule = _Schedule(context, interval_ms, first, callback)
         self._schedules[kind].append(schedule)
         return schedule
@@ -277,12 +332,18 @@ class Task:
 
     # What hosts call.
 
-    def _source(self, topic: str) -> tuple[SourceDefinition, ProcessorContext]:
+    def _reader(
+        self, topic: str, definition: SourceDefinition, context: ProcessorContext
+    ) -> SourceNode:
+        serdes = definition.key_serde, definition.value_serde
+        return SourceNode(topic, serdes, definition.timestamp_extractor, context, self)
+
+    def _source(self, topic: str) -> SourceNode:
         found = self._sources.get(topic)
         if found is None:
             for definition, context in self._patterns:
                 if definition.pattern is not None and definition.pattern.fullmatch(topic):
-                    found = self._sources[topic] = definition, context
+                    found = self._sources[topic] = self._reader(topic, definition, context)
                     break
             else:
                 raise StreamsError(f"no source of task {self.task_id} reads topic {topic}")
@@ -307,46 +368,25 @@ class Task:
         headers: Headers = (),
     ) -> None:
         """Process one input record to the end."""
-        definition, context = self._source(topic)
-        where = RecordContext(topic, partition, offset, timestamp, headers)
-        self._raw = key, value
-        try:
-            typed_key = definition.key_serde.deserialize(topic, key)
-            typed_value = definition.value_serde.deserialize(topic, value)
-        except Exception as error:
-            self._dead_letter(where, error)
-            if self._handlers.deserialization(where, error) == "continue":
-                self.dropped += 1
-                return
-            raise StreamsError(
-                f"Deserialization exception handler is set to fail upon a deserialization error. "
-                f"taskId={self.task_id}, topic={topic}, partition={partition}, offset={offset}"
-            ) from error
-        if definition.timestamp_extractor is not None:
-            before = self._partition_times.get((topic, partition), -1)
-            timestamp = definition.timestamp_extractor(where, typed_value, before)
-            where = RecordContext(topic, partition, offset, timestamp, headers)
-            self._partition_times[topic, partition] = max(before, timestamp)
-        if timestamp < 0:
-            self.dropped += 1
-            return
-        self.record_context = where
-        if timestamp > self.stream_time_ms:
-            self.stream_time_ms = timestamp
-        context.forward(Record(typed_key, typed_value, timestamp, headers))
+        self._source(topic).read(partition, offset, key, value, timestamp, headers)
+
+    def process_records(self, topic: str, partition: int, records: Iterable[InputRecord]) -> None:
+        """Process records of one partition in their order, without punctuations in between."""
+        self._source(topic).read_all(partition, records)
 
     def punctuate_stream_time(self) -> bool:
         """Fire what is due by stream time; whether anything was."""
-        if self.stream_time_ms < 0:
-            return False
-        return self._punctuate(PunctuationType.STREAM_TIME, self.stream_time_ms)
+        now_ms = self.core.stream_time_ms
+        return now_ms >= 0 and self._punctuate(PunctuationType.STREAM_TIME, now_ms)
 
     def punctuate_wall_clock(self, now_ms: int) -> bool:
         """Set the wall clock and fire what is due by it; whether anything was."""
-        self.wall_clock_ms = now_ms
+        self.core.wall_clock_ms = now_ms
         return self._punctuate(PunctuationType.WALL_CLOCK_TIME, now_ms)
 
     def _punctuate(self, kind: PunctuationType, now_ms: int) -> bool:
+        if not self._schedules[kind]:
+            return False
         fired = False
         live = [each for each in self._schedules[kind] if not each.cancelled]
         self._schedules[kind] = live
@@ -354,8 +394,8 @@ class Task:
             if schedule.cancelled or schedule.next_ms > now_ms:
                 continue
             fired = True
-            self.record_context = RecordContext("", -1, -1, now_ms, ())
-            self._raw = None, None
+            self.core.record_context = RecordContext("", -1, -1, now_ms, ())
+            self.core.raw_key = self.core.raw_value = None
             missed = (now_ms - schedule.next_ms) // schedule.interval_ms
             schedule.next_ms += (missed + 1) * schedule.interval_ms
             self._call(schedule, now_ms)
@@ -373,14 +413,35 @@ class Task:
             ) from error
 
     def flush(self) -> None:
-        """What a commit needs before offsets are committed."""
+        """Write what stores and caches hold back. `prepare_commit` does it, too."""
+        self._stores.flush()
+
+    def prepare_commit(self) -> dict[TopicPartition, CommittedOffset]:
+        """Write what is held back, and return the offsets to commit.
+
+        Everything that was passed to `collect` until now belongs to this commit.
+        """
         self.commit_requested = False
-        for store in self._stores.values():
-            store.flush()
+        self.flush()
+        return self.progress.to_commit()
+
+    def committed(self, changelog_offsets: Mapping[str, int], *, force: bool = False) -> None:
+        """Offsets and records are committed; make local state durable.
+
+        `changelog_offsets` has, by store, the offset after the last record of its changelog. Input
+        topics that serve as changelogs need none. `force` writes the checkpoint at once, as it is
+        needed before a task is closed.
+        """
+        offsets = dict(changelog_offsets)
+        for changelog in self._stores.changelogs():
+            place = TopicPartition(changelog.topic, self._partition)
+            if changelog.is_source and place in self.progress.positions:
+                offsets[changelog.store] = self.progress.positions[place]
+        self.progress.committed()
+        self._stores.checkpoint(offsets, force=force)
 
     def close(self) -> None:
-        """Close processors, then stores."""
-        for node in self._nodes.values():
+        """Close processors, then stores. What was not committed is lost."""
+        for node in self._nodes.values() if self._initialized else ():
             node.processor.close()
-        for store in self._stores.values():
-            store.close()
+        self._stores.close()
