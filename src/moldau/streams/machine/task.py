@@ -382,6 +382,11 @@ class Task:
             self.stream_time_ms = timestamp
         context.forward(Record(typed_key, typed_value, timestamp, headers))
 
+    @property
+    def waits_for_stream_time(self) -> bool:
+        """Whether a processor has scheduled anything by stream time."""
+        return bool(self._schedules[PunctuationType.STREAM_TIME])
+
     def punctuate_stream_time(self) -> bool:
         """Fire what is due by stream time; whether anything was."""
         if self.stream_time_ms < 0:

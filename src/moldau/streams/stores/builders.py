@@ -86,6 +86,7 @@ def window_store(
             storage=at.storage,
         ),
         logging=logging,
+        retention_ms=millis(retention),
     )
 
 
@@ -111,4 +112,5 @@ def session_store(
             storage=at.storage,
         ),
         logging=logging,
+        retention_ms=millis(retention),
     )

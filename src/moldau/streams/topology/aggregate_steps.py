@@ -116,6 +116,7 @@ def _window_store(
                 storage=at.storage,
             ),
             logging=spec.logging,
+            retention_ms=retention,
         )
     return StoreBuilder(
         name,
@@ -130,6 +131,7 @@ def _window_store(
             storage=at.storage,
         ),
         logging=spec.logging,
+        retention_ms=retention,
     )
 
 

@@ -74,6 +74,7 @@ def _window_store(
             drop=at.drop,
             storage=at.storage,
         ),
+        retention_ms=windows.size_ms + windows.grace_ms,
     )
 
 
