@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import tempfile
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,13 +18,16 @@ from moldau.client.errors import ConfigError
 from moldau.config.definition import ConfigDef
 from moldau.config.suggestions import did_you_mean
 from moldau.config.variables import is_provider_key
+from moldau.streams.errors import StreamsError
 from moldau.streams.hosts.settings_keys import (
     EXACTLY_ONCE,
     NO_EFFECT,
     REFUSED,
     STREAMS_KEYS,
 )
+from moldau.streams.machine.definitions import TimestampExtractor
 from moldau.streams.machine.task import Handlers, fail_on_error, skip_on_error
+from moldau.streams.records import RecordContext
 
 COMMIT_INTERVAL_MS_EXACTLY_ONCE = 100
 TRANSACTION_TIMEOUT_MS = 10_000
@@ -72,6 +76,11 @@ class StreamsSettings:
     additional_retention_ms: int
     repartition_purge_interval_ms: int
     state_dir: Path
+    #: For all threads of the instance together.
+    cache_max_bytes: int
+    #: Whether `group.protocol` asks for a streams group (KIP-1071).
+    streams_group: bool
+    timestamp_extractor: TimestampExtractor | None
     handlers: Handlers
     #: For internal topics, from keys that begin with `topic.`.
     topic_configs: Mapping[str, str]
@@ -111,6 +120,9 @@ class StreamsSettings:
             additional_retention_ms=values["windowstore.changelog.additional.retention.ms"],
             repartition_purge_interval_ms=values["repartition.purge.interval.ms"],
             state_dir=Path(folder) / values["application.id"],
+            cache_max_bytes=_cache_max_bytes(values, given),
+            streams_group=values["group.protocol"].lower() == "streams",
+            timestamp_extractor=_extractor(values["default.timestamp.extractor"]),
             handlers=_handlers(values),
             topic_configs={
                 name.removeprefix(_TOPIC): str(value)
@@ -175,7 +187,7 @@ def _gathered(config: Mapping[str, Any] | None, keywords: Mapping[str, Any]) -> 
             raise ConfigError(
                 f"Unknown configuration {name}.{did_you_mean(name, STREAMS_KEYS)}", key=name
             )
-    return given
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def _fields() -> dict[str, str]:
@@ -216,6 +228,52 @@ def _check(values: Mapping[str, Any], given: Mapping[str, Any]) -> None:
         raise ConfigError.invalid("application.server", server, "must have the form host:port")
 
 
+def _cache_max_bytes(values: Mapping[str, Any], given: Mapping[str, Any]) -> int:
+    """The newer name wins."""
+    name = "statestore.cache.max.bytes"
+    old = "cache.max.bytes.buffering"
+    return int(values[old] if old in given and name not in given else values[name])
+
+
+def _wall_clock(context: RecordContext, value: Any, partition_time: int) -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _skip_invalid(context: RecordContext, value: Any, partition_time: int) -> int:
+    return context.timestamp
+
+
+def _use_partition_time(context: RecordContext, value: Any, partition_time: int) -> int:
+    return context.timestamp if context.timestamp >= 0 else partition_time
+
+
+def _fail_on_invalid(context: RecordContext, value: Any, partition_time: int) -> int:
+    if context.timestamp < 0:
+        raise StreamsError(
+            f"Input record {context.topic}-{context.partition} at offset {context.offset} has "
+            f"invalid (negative) timestamp {context.timestamp}. Use a different "
+            f"default.timestamp.extractor to process this data."
+        )
+    return context.timestamp
+
+
+_JAVA_EXTRACTORS: dict[str, TimestampExtractor] = {
+    "FailOnInvalidTimestamp": _fail_on_invalid,
+    "LogAndSkipOnInvalidTimestamp": _skip_invalid,
+    "UsePartitionTimeOnInvalidTimestamp": _use_partition_time,
+    "WallclockTimestampExtractor": _wall_clock,
+}
+
+
+def _extractor(given: Any) -> TimestampExtractor | None:
+    """What sources use that name none; without a setting the records' own times, as they are."""
+    if given is None:
+        return None
+    if isinstance(given, str) and given.rpartition(".")[2] in _JAVA_EXTRACTORS:
+        return _JAVA_EXTRACTORS[given.rpartition(".")[2]]
+    return _resolved("default.timestamp.extractor", given)
+
+
 def _handlers(values: Mapping[str, Any]) -> Handlers:
     def handler(name: str, old: str | None = None) -> Callable[..., Any]:
         found = values[name]
@@ -234,7 +292,7 @@ def _handlers(values: Mapping[str, Any]) -> Handlers:
 
 
 def _resolved(name: str, given: Any) -> Callable[..., Any]:
-    """A function, the dotted path of one, or one of Kafka's classes."""
+    """A function, the dotted path of one, or one of Kafka's handlers."""
     if isinstance(given, str):
         short = given.rpartition(".")[2]
         if short in _JAVA_HANDLERS:
@@ -247,8 +305,7 @@ def _resolved(name: str, given: Any) -> Callable[..., Any]:
         except (ImportError, AttributeError) as error:
             raise ConfigError.invalid(name, given, f"cannot be imported: {error}") from error
     if not callable(given):
-        allowed = 'must be a function that returns "continue" or "fail"'
-        raise ConfigError.invalid(name, given, allowed)
+        raise ConfigError.invalid(name, given, "must be a function, or the dotted path of one")
     return given  # type: ignore[no-any-return]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from moldau.client.topics import TopicPartition
@@ -10,7 +11,7 @@ from moldau.streams.hosts.hosted_task import HostedTask
 from moldau.streams.hosts.planning import changelog_name, topic_name
 from moldau.streams.hosts.settings import StreamsSettings
 from moldau.streams.hosts.writing import Writer
-from moldau.streams.machine.definitions import SourceDefinition
+from moldau.streams.machine.definitions import Definition, SourceDefinition
 from moldau.streams.machine.subtopologies import Plan, TaskId
 from moldau.streams.machine.task import Task, TaskSettings
 from moldau.streams.stores.base import TaskState
@@ -59,13 +60,24 @@ class TaskFactory:
         )
         changelogs = {each.topic for each in subtopology.changelogs.values() if not each.is_source}
         task = Task(
-            [assembly.nodes[name] for name in subtopology.nodes],
+            [self._definition(name) for name in subtopology.nodes],
             assembly.stores,
             settings,
             self._writer.collector(frozenset(changelogs)),
             self._global_stores,
         )
         return self._hosted(task_id, partitions, task)
+
+    def _definition(self, name: str) -> Definition:
+        """A node; a source without an extractor of its own gets the application's."""
+        node = self._assembly.nodes[name]
+        extractor = self._settings.timestamp_extractor
+        if extractor is None or not isinstance(node, SourceDefinition):
+            return node
+        is_internal = any(topic in self._assembly.internal_topics for topic in node.topics)
+        if node.timestamp_extractor is not None or is_internal:
+            return node
+        return replace(node, timestamp_extractor=extractor)
 
     def promoted(self, standby: HostedTask, partitions: frozenset[TopicPartition]) -> HostedTask:
         """A standby task as an active one, with its stores as they are."""
