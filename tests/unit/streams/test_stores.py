@@ -17,7 +17,7 @@ from moldau.streams.stores.key_value import KeyValueStore, ListStore, Timestampe
 from moldau.streams.stores.versioned import VersionedKeyValueStore
 from moldau.streams.stores.windowed import SessionStore, WindowStore
 
-KEYS = st.sampled_from(["", "a", "b", "ab", "é"])
+KEYS = st.sampled_from(["", "\0", "a", "b", "ab", "é", "x" * 500, "x" * 500 + "a", "x" * 499 + "y"])
 TIMES = st.integers(0, 500_000)
 VALUES = st.none() | st.integers(-5, 5)
 

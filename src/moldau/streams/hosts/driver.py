@@ -12,7 +12,12 @@ from moldau.streams.machine.definitions import Produced, SinkDefinition, SourceD
 from moldau.streams.machine.task import Handlers, Task, TaskSettings
 from moldau.streams.records import Headers, Record
 from moldau.streams.serdes import Serde, SerdeLike, serde
+from moldau.streams.stores.base import TaskState
+from moldau.streams.stores.cache import RecordCache
 from moldau.streams.topology.topology import Topology
+
+CACHE_BYTES = "statestore.cache.max.bytes"
+CACHE_BYTES_DEFAULT = 10 * 1024 * 1024
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -36,7 +41,9 @@ class TopologyTestDriver:
         wall_clock_ms: int = 0,
         config: Mapping[str, Any] | None = None,
         handlers: Handlers | None = None,
+        state: TaskState | None = None,
     ) -> None:
+        """`state` keeps stores on disk: TopologyTestDriver(topology, state=open_state(path))."""
         self._assembly = topology.assembly
         self._application_id = application_id
         self._wall_clock_ms = wall_clock_ms
@@ -69,6 +76,8 @@ class TopologyTestDriver:
                 if isinstance(node, SourceDefinition)
                 for topic in node.topics
             }
+        settings.state = state
+        settings.cache = RecordCache(int(settings.config.get(CACHE_BYTES, CACHE_BYTES_DEFAULT)))
         rest = [name for name in self._assembly.nodes if name not in set(of_globals)]
         self._task = Task(
             [self._assembly.nodes[name] for name in rest],

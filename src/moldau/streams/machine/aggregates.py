@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from moldau.streams.machine.context import Processor, ProcessorContext
-from moldau.streams.machine.getters import Materializer, TableSupplier, View, store_view
+from moldau.streams.machine.getters import Forwarder, Materializer, TableSupplier, View, store_view
 from moldau.streams.machine.tables import session_view, window_view
 from moldau.streams.records import Change, Record, Window, Windowed
 from moldau.streams.windows import EmitStrategy, SessionWindows, TimeWindows, UnlimitedWindows
@@ -138,6 +138,7 @@ class _WindowAggregate(Processor):
         super().init(context)
         self._store = context.state_store(self._aggregate.store_name)
         self._timer = EmitTimer(context, self._aggregate.emit, self._aggregate.store_name)
+        self._forwarder = Forwarder(context, self._store, self._aggregate.send_old)
 
     def process(self, record: Record[Any, Any]) -> None:
         runtime = self.context.runtime
@@ -166,8 +167,8 @@ class _WindowAggregate(Processor):
         new = aggregate.aggregator(key, record.value, old)
         self._store.put(key, new, window.start, timestamp)
         if not self._timer.on_close:
-            change = Change(new, old if aggregate.send_old else None)
-            self.context.forward(Record(Windowed(key, window), change, timestamp, record.headers))
+            windowed = Windowed(key, window)
+            self._forwarder.forward(windowed, new, old, timestamp, record.headers)
 
     def _emit_closed(self, record: Record[Any, Any], close_ms: int) -> None:
         size, last = self._windows.size_ms, self._timer.closed_ms
@@ -227,6 +228,7 @@ class _SessionAggregate(Processor):
         super().init(context)
         self._store = context.state_store(self._aggregate.store_name)
         self._timer = EmitTimer(context, self._aggregate.emit, self._aggregate.store_name)
+        self._forwarder = Forwarder(context, self._store, self._aggregate.send_old)
 
     def process(self, record: Record[Any, Any]) -> None:
         aggregate, key, timestamp = self._aggregate, record.key, record.timestamp
@@ -263,5 +265,4 @@ class _SessionAggregate(Processor):
 
     def _forward(self, session: Windowed[Any], new: Any, old: Any) -> None:
         if not self._timer.on_close:
-            change = Change(new, old if self._aggregate.send_old else None)
-            self.context.forward(Record(session, change, session.window.end))
+            self._forwarder.forward(session, new, old, session.window.end, ())

@@ -24,6 +24,7 @@ from moldau.streams.machine.progress import CommittedOffset, Progress, TopicPart
 from moldau.streams.machine.task_stores import Changelog, TaskStores
 from moldau.streams.records import Headers, Record, RecordContext
 from moldau.streams.stores.base import ChangelogRecord, Log, StoreBuilder, TaskState, no_log
+from moldau.streams.stores.cache import RecordCache
 
 Collector = Callable[[Produced], None]
 Verdict = Literal["continue", "fail"]
@@ -128,6 +129,8 @@ class TaskSettings:
     state: TaskState | None = None
     #: Whether stores that ask for neither are kept on disk.
     persistent_stores: bool = True
+    #: The room for record caches, shared with other tasks of a thread; without it none caches.
+    cache: RecordCache | None = None
 
     @property
     def partition(self) -> int:
@@ -167,7 +170,9 @@ class Task:
         self._global_stores = dict(global_stores or {})
         self._partition = settings.partition
         self.progress = Progress()
-        self._stores = TaskStores(settings.state, settings.persistent_stores)
+        self._stores = TaskStores(
+            settings.state, settings.persistent_stores, settings.cache, self
+        )
         self._schedules: dict[PunctuationType, list[_Schedule]] = {
             kind: [] for kind in PunctuationType
         }
@@ -176,15 +181,16 @@ class Task:
         self._patterns: list[tuple[SourceDefinition, ProcessorContext]] = []
         self._initialized = False
         definitions = list(definitions)
-        used = {
+        # In the order of the nodes, which is also that of a flush.
+        used = [
             name
             for each in definitions
             if isinstance(each, ProcessorDefinition)
             for name in each.stores
-        }
-        for name, builder in stores.items():
-            if name in used:
-                self._create_store(builder, settings)
+        ]
+        for name in dict.fromkeys(used):
+            if name in stores:
+                self._create_store(stores[name], settings)
         self._build(definitions, settings)
 
     def _create_store(self, builder: StoreBuilder, settings: TaskSettings) -> None:

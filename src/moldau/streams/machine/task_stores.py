@@ -19,6 +19,7 @@ from moldau.streams.stores.base import (
     StoreContext,
     TaskState,
 )
+from moldau.streams.stores.cache import HasContext, RecordCache, StoreCache
 from moldau.streams.stores.memory import MemoryStorage
 
 
@@ -37,8 +38,17 @@ class Changelog:
 class TaskStores:
     """Creates stores from their builders, in memory or in the task's local state."""
 
-    def __init__(self, state: TaskState | None, persistent_default: bool) -> None:
+    def __init__(
+        self,
+        state: TaskState | None,
+        persistent_default: bool,
+        cache: RecordCache | None,
+        runtime: HasContext,
+    ) -> None:
         self._state = state
+        self._cache = cache
+        self._runtime = runtime
+        self._caches: list[StoreCache] = []
         self._persistent_default = persistent_default
         self._checkpoints: dict[str, int] = {}
         self._changelogs: dict[str, tuple[str, bool]] = {}
@@ -60,7 +70,12 @@ class TaskStores:
             storage = MemoryStorage()
         if changelog is not None:
             self._changelogs[name] = changelog
-        context = StoreContext(log=log, drop=drop, storage=storage)
+        cache = None
+        # Without room no store is cached, which also sends the tombstones of rows that never were.
+        if builder.caching and self._cache is not None and self._cache.bytes_max > 0:
+            cache = StoreCache(self._cache, self._runtime)
+            self._caches.append(cache)
+        context = StoreContext(log=log, drop=drop, storage=storage, cache=cache)
         store = self.by_name[name] = builder.create(context)
         if getattr(store, "in_memory_only", False):
             self._persistent.discard(name)
@@ -87,8 +102,12 @@ class TaskStores:
         self.checkpoint({name: next_offset})
 
     def flush(self) -> None:
-        for store in self.by_name.values():
-            store.flush()
+        """Write what is held back; what a store passes on may then wait in the next one."""
+        while True:
+            for store in self.by_name.values():
+                store.flush()
+            if not any(self._caches):
+                return
 
     def checkpoint(self, offsets: Mapping[str, int], *, force: bool = False) -> None:
         """All writes are committed; the changelogs end at these offsets."""

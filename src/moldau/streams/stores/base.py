@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from moldau.streams.records import Headers
+from moldau.streams.stores.cache import StoreCache
 
 #: A record of a changelog: key, value (`None` deletes), timestamp, headers.
 ChangelogRecord = tuple[bytes, bytes | None, int, Headers]
@@ -131,6 +132,8 @@ class StoreContext:
     #: Counts records that came too late.
     drop: Drop = no_drop
     storage: Storage
+    #: Where updates wait that are passed on at a commit; `None` passes on each at once.
+    cache: StoreCache | None = None
 
 
 @dataclass(slots=True)

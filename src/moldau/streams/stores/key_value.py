@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
-from collections.abc import Iterable, Iterator
-from typing import Generic, TypeVar
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Generic, TypeVar
 
 from moldau.streams.records import ValueAndTimestamp
 from moldau.streams.serdes import Serde
 from moldau.streams.stores.base import ChangelogRecord, Log, OrderedMap, no_log
+from moldau.streams.stores.cache import StoreCache
 from moldau.streams.stores.formats import read_timestamped_value, timestamped_value
 from moldau.streams.stores.memory import ByteMap
+from moldau.streams.stores.sorted_keys import SortedKeys
 
 K = TypeVar("K")
 V = TypeVar("V")
+
+#: Gets what a cache passes on: key, new value, old value, and the new value's time.
+Listener = Callable[[Any, Any, Any, int | None], None]
 
 
 class KeyValueStore(Generic[K, V]):
@@ -111,12 +115,31 @@ class TimestampedKeyValueStore(Generic[K, V]):
         value_serde: Serde[V],
         log: Log = no_log,
         entries: OrderedMap | None = None,
+        cache: StoreCache | None = None,
     ) -> None:
         self.name = name
         self._keys = key_serde
         self._values = value_serde
         self._map: OrderedMap = ByteMap() if entries is None else entries
         self._log = log
+        self._cache = cache
+        self._listener: Listener | None = None
+        if cache is not None:
+            cache.write = self._pass_on
+
+    def listen(self, listener: Listener) -> bool:
+        """Forward updates to `listener` when the cache passes them on; false without a cache."""
+        self._listener = listener
+        return self._cache is not None
+
+    def _pass_on(self, raw: bytes, old: bytes | None, new: bytes | None) -> None:
+        data, time = (None, None) if new is None else read_timestamped_value(new)
+        self._log(raw, data, time)
+        if self._listener is not None:
+            key = self._keys.deserialize(self.name, raw)
+            value = self._values.deserialize(self.name, data)
+            before = None if old is None else read_timestamped_value(old)[0]
+            self._listener(key, value, self._values.deserialize(self.name, before), time)
 
     def _key(self, key: K) -> bytes:
         data = self._keys.serialize(self.name, key)
@@ -141,9 +164,16 @@ class TimestampedKeyValueStore(Generic[K, V]):
     def put(self, key: K, value: V | None, timestamp: int) -> bool | None:
         """Set a value; `None` deletes. Returns true: what is put last is the latest."""
         raw, data = self._key(key), self._values.serialize(self.name, value)
-        self._map.put(raw, timestamped_value(data, timestamp))
-        # The changelog has the time as the record's own.
-        self._log(raw, data, None if data is None else timestamp)
+        kept = timestamped_value(data, timestamp)
+        cache = self._cache
+        if cache is None:
+            self._map.put(raw, kept)
+            # The changelog has the time as the record's own.
+            self._log(raw, data, None if data is None else timestamp)
+        else:
+            old = None if raw in cache else self._map.get(raw)
+            self._map.put(raw, kept)
+            cache.put(raw, len(raw), old, kept)
         return True
 
     def range(
@@ -169,7 +199,9 @@ class TimestampedKeyValueStore(Generic[K, V]):
         return len(self._map)
 
     def flush(self) -> None:
-        """Nothing is held back."""
+        """Pass on what waits in the cache."""
+        if self._cache is not None:
+            self._cache.flush()
 
     def close(self) -> None:
         """Nothing to close."""
@@ -188,7 +220,7 @@ class ListStore:
     def __init__(self, name: str, log: Log = no_log) -> None:
         self.name = name
         self._lists: dict[bytes, list[bytes]] = {}
-        self._keys: list[bytes] = []
+        self._keys = SortedKeys()
         self._log = log
 
     def add(self, key: bytes, value: bytes) -> None:
@@ -196,19 +228,19 @@ class ListStore:
         values = self._lists.get(key)
         if values is None:
             values = self._lists[key] = []
-            insort(self._keys, key)
+            self._keys.add(key)
         values.append(value)
         self._log(key, self._encoded(values), None)
 
     def delete(self, key: bytes) -> None:
         """Delete the whole list of a key."""
         if self._lists.pop(key, None) is not None:
-            del self._keys[bisect_left(self._keys, key)]
+            self._keys.remove(key)
             self._log(key, None, None)
 
     def all(self) -> Iterator[tuple[bytes, bytes]]:
         """Every entry of every list, in the order of the keys. Keys may be deleted meanwhile."""
-        for key in list(self._keys):
+        for key in self._keys.starting(b""):
             for value in list(self._lists.get(key, ())):
                 yield key, value
 
@@ -232,7 +264,7 @@ class ListStore:
 
     def _set(self, key: bytes, value: bytes | None) -> None:
         if self._lists.pop(key, None) is not None:
-            del self._keys[bisect_left(self._keys, key)]
+            self._keys.remove(key)
         if value is None:
             return
         position, found = 9, []
@@ -241,4 +273,4 @@ class ListStore:
             found.append(value[position + 4 : position + 4 + size])
             position += 4 + size
         self._lists[key] = found
-        insort(self._keys, key)
+        self._keys.add(key)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from moldau.streams.stores.base import Drop, Entry, OrderedMap, SegmentedMap
+from moldau.streams.stores.sorted_keys import SortedKeys
 
 SEGMENT_MS_MIN = 60_000
 
@@ -17,7 +18,7 @@ class ByteMap:
 
     def __init__(self) -> None:
         self._map: dict[bytes, bytes] = {}
-        self._keys: list[bytes] | None = None
+        self._keys: SortedKeys | None = None
 
     def __len__(self) -> int:
         return len(self._map)
@@ -29,18 +30,17 @@ class ByteMap:
         """Set a value; `None` deletes."""
         if value is None:
             if self._map.pop(key, None) is not None and self._keys is not None:
-                del self._keys[bisect_left(self._keys, key)]
+                self._keys.remove(key)
             return
         if self._keys is not None and key not in self._map:
-            insort(self._keys, key)
+            self._keys.add(key)
         self._map[key] = value
 
     def range(self, start: bytes = b"", end: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
         """The entries from `start` to `end`, both included. Entries may change meanwhile."""
         if self._keys is None:
-            self._keys = sorted(self._map)
-        first = bisect_left(self._keys, start)
-        for key in self._keys[first:]:
+            self._keys = SortedKeys(self._map)
+        for key in self._keys.starting(start):
             if end is not None and key > end:
                 return
             value = self._map.get(key)
@@ -58,18 +58,28 @@ class ByteMap:
 class Segments:
     """Entries of bytes under (key, time, number), dropped by whole segments of time."""
 
-    def __init__(self, retention_ms: int, drop: Drop) -> None:
+    def __init__(self, retention_ms: int, drop: Drop, observed_ms: int = -1) -> None:
         self._retention_ms = retention_ms
-        self._segment_ms = max(retention_ms // 2, SEGMENT_MS_MIN)
+        self.segment_ms = max(retention_ms // 2, SEGMENT_MS_MIN)
         self._drop = drop
-        self._observed_ms = -1
+        #: The newest time that was put.
+        self.observed_ms = observed_ms
         self._values: dict[Entry, bytes] = {}
         self._times: dict[bytes, list[tuple[int, int]]] = {}
         self._segments: dict[int, set[Entry]] = {}
 
     @property
     def oldest_visible_ms(self) -> int:
-        return self._observed_ms - self._retention_ms + 1
+        return self.observed_ms - self._retention_ms + 1
+
+    @property
+    def oldest_segment(self) -> int:
+        """The number of the first segment that is kept."""
+        return max(0, self.observed_ms - self._retention_ms) // self.segment_ms
+
+    def entries(self) -> Iterable[tuple[Entry, bytes]]:
+        """All entries, visible or not, in no order."""
+        return self._values.items()
 
     def get(self, entry: Entry) -> bytes | None:
         return None if entry[1] < self.oldest_visible_ms else self._values.get(entry)
@@ -77,9 +87,9 @@ class Segments:
     def put(self, entry: Entry, value: bytes | None) -> bool:
         """Set or delete (`None`); false when the entry is too old."""
         time = entry[1]
-        self._observed_ms = max(self._observed_ms, time)
-        segment = time // self._segment_ms
-        oldest = max(0, self._observed_ms - self._retention_ms) // self._segment_ms
+        self.observed_ms = max(self.observed_ms, time)
+        segment = time // self.segment_ms
+        oldest = self.oldest_segment
         if segment < oldest:
             self._drop()
             return False
@@ -117,7 +127,7 @@ class Segments:
     def between(self, low: int, high: int) -> list[tuple[Entry, bytes]]:
         """The visible entries of all keys with a time from `low` to `high`, in no order."""
         low = max(low, self.oldest_visible_ms)
-        first, last = max(0, low) // self._segment_ms, high // self._segment_ms
+        first, last = max(0, low) // self.segment_ms, high // self.segment_ms
         return [
             (entry, self._values[entry])
             for number, entries in self._segments.items()

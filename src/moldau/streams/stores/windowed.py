@@ -17,12 +17,14 @@ from moldau.streams.stores.base import (
     no_drop,
     no_log,
 )
+from moldau.streams.stores.cache import StoreCache
 from moldau.streams.stores.formats import (
     read_timestamped_value,
     session_store_key,
     timestamped_value,
     window_store_key,
 )
+from moldau.streams.stores.key_value import Listener
 from moldau.streams.stores.memory import MemoryStorage
 
 K = TypeVar("K")
@@ -49,6 +51,7 @@ class WindowStore(Generic[K, V]):
         log: Log = no_log,
         drop: Drop = no_drop,
         storage: Storage | None = None,
+        cache: StoreCache | None = None,
     ) -> None:
         self.name = name
         self._keys = key_serde
@@ -59,6 +62,28 @@ class WindowStore(Generic[K, V]):
         self._sequence = 0
         self._segments: SegmentedMap = (storage or MemoryStorage()).segments(retention_ms, drop)
         self._log = log
+        self._cache = cache
+        self._listener: Listener | None = None
+        if cache is not None:
+            cache.write = self._pass_on
+
+    def listen(self, listener: Listener) -> bool:
+        """Forward updates to `listener` when the cache passes them on; false without a cache."""
+        self._listener = listener
+        return self._cache is not None
+
+    def _pass_on(self, entry: Entry, old: bytes | None, new: bytes | None) -> None:
+        data, time = self._split(new)
+        self._log(window_store_key(*entry), data, time)
+        if self._listener is not None:
+            value = self._values.deserialize(self.name, data)
+            before = self._values.deserialize(self.name, self._split(old)[0])
+            self._listener(self._windowed(entry), value, before, time)
+
+    def _split(self, data: bytes | None) -> tuple[bytes | None, int | None]:
+        if data is None or not self._timestamped:
+            return data, None
+        return read_timestamped_value(data)
 
     def _key(self, key: K) -> bytes:
         data = self._keys.serialize(self.name, key)
@@ -75,10 +100,16 @@ class WindowStore(Generic[K, V]):
             self._sequence = (self._sequence + 1) & 0x7FFF_FFFF
         raw = self._key(key)
         kept = timestamped_value(data, timestamp) if self._timestamped else data
-        if self._segments.put((raw, start, self._sequence), kept):
+        entry, cache = (raw, start, self._sequence), self._cache
+        old = None if cache is None or entry in cache else self._segments.get(entry)
+        if not self._segments.put(entry, kept):
+            return
+        if cache is not None:
+            cache.put(entry, len(raw) + 12, old, kept)
+        else:
             # The changelog has the time as the record's own.
             time = timestamp if self._timestamped and data is not None else None
-            self._log(window_store_key(raw, start, self._sequence), data, time)
+            self._log(window_store_key(*entry), data, time)
 
     def _value(self, data: bytes) -> tuple[V, int]:
         time = -1
@@ -115,7 +146,9 @@ class WindowStore(Generic[K, V]):
             yield self._windowed(entry), self._value(data)
 
     def flush(self) -> None:
-        """Nothing is held back."""
+        """Pass on what waits in the cache."""
+        if self._cache is not None:
+            self._cache.flush()
 
     def close(self) -> None:
         """Nothing to close."""
@@ -143,12 +176,30 @@ class SessionStore(Generic[K, V]):
         log: Log = no_log,
         drop: Drop = no_drop,
         storage: Storage | None = None,
+        cache: StoreCache | None = None,
     ) -> None:
         self.name = name
         self._keys = key_serde
         self._values = value_serde
         self._segments: SegmentedMap = (storage or MemoryStorage()).segments(retention_ms, drop)
         self._log = log
+        self._cache = cache
+        self._listener: Listener | None = None
+        if cache is not None:
+            cache.write = self._pass_on
+
+    def listen(self, listener: Listener) -> bool:
+        """Forward updates to `listener` when the cache passes them on; false without a cache."""
+        self._listener = listener
+        return self._cache is not None
+
+    def _pass_on(self, entry: Entry, old: bytes | None, new: bytes | None) -> None:
+        key, end, start = entry
+        self._log(session_store_key(key, start, end), new, None)
+        if self._listener is not None:
+            session = Windowed(self._keys.deserialize(self.name, key), Window(start, end))
+            value = self._values.deserialize(self.name, new)
+            self._listener(session, value, self._values.deserialize(self.name, old), end)
 
     def _key(self, key: K) -> bytes:
         data = self._keys.serialize(self.name, key)
@@ -165,7 +216,13 @@ class SessionStore(Generic[K, V]):
         """Set the value of a session; `None` deletes it."""
         key, (start, end) = self._key(session.key), session.window
         data = self._values.serialize(self.name, value)
-        if self._segments.put((key, end, start), data):
+        entry, cache = (key, end, start), self._cache
+        old = None if cache is None or entry in cache else self._segments.get(entry)
+        if not self._segments.put(entry, data):
+            return
+        if cache is not None:
+            cache.put(entry, len(key) + 16, old, data)
+        else:
             self._log(session_store_key(key, start, end), data, None)
 
     def get(self, key: K, start: int, end: int) -> V | None:
@@ -190,7 +247,9 @@ class SessionStore(Generic[K, V]):
             yield self._typed(entry, data)
 
     def flush(self) -> None:
-        """Nothing is held back."""
+        """Pass on what waits in the cache."""
+        if self._cache is not None:
+            self._cache.flush()
 
     def close(self) -> None:
         """Nothing to close."""

@@ -73,6 +73,7 @@ def _window_store(
             log=at.log,
             drop=at.drop,
             storage=at.storage,
+            cache=at.cache,
         ),
         retention_ms=windows.size_ms + windows.grace_ms,
     )
