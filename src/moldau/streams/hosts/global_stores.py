@@ -15,6 +15,7 @@ from moldau.client.errors import WakeupError
 from moldau.client.topics import TopicPartition
 from moldau.streams.errors import StreamsError
 from moldau.streams.hosts.settings import StreamsSettings
+from moldau.streams.machine import progress
 from moldau.streams.machine.definitions import SourceDefinition
 from moldau.streams.machine.task import Task, TaskSettings
 from moldau.streams.topology.assembly import Assembly
@@ -118,6 +119,12 @@ class GlobalStores:
                 timestamp=record.timestamp,
                 headers=tuple(record.headers),
             )
+
+    def position(self, partition: TopicPartition) -> int:
+        """The next offset of a partition."""
+        if self._task is None:
+            return 0
+        return self._task.progress.positions.get(progress.TopicPartition(*partition), 0)
 
     def close(self) -> None:
         self._stopping.set()

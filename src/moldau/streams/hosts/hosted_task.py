@@ -142,14 +142,18 @@ class HostedTask:
             found[key] = OffsetAndMetadata(next_offset, offset.metadata)
         return found
 
-    def on_committed(self, ends: Mapping[TopicPartition, int], *, closing: bool) -> None:
+    def on_committed(self, ends: Mapping[TopicPartition, int]) -> None:
         """What `prepare_commit` returned is committed; `ends` are those of the changelogs."""
         self.commit_needed = False
         offsets = {}
         for log in self.logs:
             if log.partition in ends:
                 offsets[log.store] = log.position = ends[log.partition]
-        self.task.committed(offsets, force=closing)
+        self.task.committed(offsets)
+
+    def checkpoint(self) -> None:
+        """All is committed: make the stores on disk durable now."""
+        self.task.committed({}, force=True)
 
     def close(self) -> None:
         """Close processors and stores; what is not committed is given up."""

@@ -14,6 +14,7 @@ from typing import Any
 import moldau
 from moldau.client import Admin
 from moldau.client.metrics import KafkaMetric, MetricName, Metrics
+from moldau.client.topics import TopicPartition
 from moldau.streams.errors import StreamsError
 from moldau.streams.hosts.global_stores import GlobalStores
 from moldau.streams.hosts.internal_topics import ensure_topics
@@ -33,7 +34,7 @@ from moldau.streams.machine.lifecycle import (
     UncaughtExceptionResponse,
 )
 from moldau.streams.machine.placement import Placed
-from moldau.streams.machine.subtopologies import TaskId
+from moldau.streams.stores.cache import RecordCache
 from moldau.streams.topology.topology import Topology
 
 _log = logging.getLogger(__name__)
@@ -63,7 +64,9 @@ class KafkaStreams:
         self.plan = plan_of(topology.assembly, self.settings.application_id)
         if not self.plan.subtopologies and not self.plan.global_topics:
             raise StreamsError("the topology has no source: it has nothing to read")
-        self._directory = StateDirectory(self.settings.state_dir)
+        self._directory = StateDirectory(
+            self.settings.state_dir, on_disk=values["default.dsl.store"] != "in_memory"
+        )
         self._lock = threading.RLock()
         self._changed = threading.Condition(self._lock)
         self._lifecycle = Lifecycle()
@@ -325,12 +328,16 @@ class KafkaStreams:
 
     def factory(self, writer: Writer) -> TaskFactory:
         stores = {} if self._global is None else self._global.stores
+        bytes_max = self.settings.cache_max_bytes // max(1, self.settings.num_stream_threads)
         return TaskFactory(
-            self._topology.assembly, self.plan, self.settings, writer, stores, self._open_state
+            self._topology.assembly,
+            self.plan,
+            self.settings,
+            writer,
+            stores,
+            self._directory.open_task,
+            RecordCache(bytes_max) if bytes_max else None,
         )
-
-    def _open_state(self, task_id: TaskId) -> None:
-        return None
 
     def thread_metrics(self, name: str) -> ThreadMetrics:
         return ThreadMetrics(self._metrics, name, time.time_ns() // 1_000_000)
@@ -388,6 +395,10 @@ class KafkaStreams:
         """A pattern may have found topics: the internal topics must fit them."""
         if any(each.patterns for each in self.plan.subtopologies):
             self._counts = ensure_topics(self.admin, self.plan, self.settings)
+
+    def global_position(self, partition: TopicPartition) -> int:
+        """The next offset that global stores read of a partition."""
+        return 0 if self._global is None else self._global.position(partition)
 
     def metrics(self) -> Mapping[MetricName, KafkaMetric]:
         """The metrics of the application and its threads, by Kafka's names."""

@@ -15,6 +15,11 @@ import uuid
 from io import TextIOWrapper
 from pathlib import Path
 
+from moldau.streams.errors import StreamsError
+from moldau.streams.machine.subtopologies import TaskId
+from moldau.streams.stores.base import TaskState
+from moldau.streams.stores.disk import lmdb_module, open_state
+
 PROCESS_FILE = "kafka-streams-process-metadata"
 
 _log = logging.getLogger(__name__)
@@ -23,8 +28,9 @@ _log = logging.getLogger(__name__)
 class StateDirectory:
     """See the module."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, on_disk: bool = True) -> None:
         self.folder = folder
+        self._on_disk = on_disk
         self._file: TextIOWrapper | None = None
         self.process_id = str(uuid.uuid4())
         #: Whether the identity is the same after a restart.
@@ -51,9 +57,23 @@ class StateDirectory:
             self._file.flush()
             os.fsync(self._file.fileno())
 
-    def task_folder(self, task: str) -> Path:
-        """Where the stores of a task keep their files."""
-        return self.folder / task
+    def open_task(self, task_id: TaskId) -> TaskState | None:
+        """The local state of a task; `None` where stores are kept in memory."""
+        try:
+            lmdb_module()
+        except StreamsError as error:
+            if self._on_disk:
+                _log.warning("stores are kept in memory: %s", error)
+                self._on_disk = False
+            return None
+        folder = self._tasks_folder / str(task_id)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        return open_state(folder)
+
+    @property
+    def _tasks_folder(self) -> Path:
+        """An instance that does not hold the lock has a folder of its own, while it runs."""
+        return self.folder if self.is_lasting else self.folder / f"instance-{self.process_id}"
 
     def clean_up(self) -> None:
         """Delete the stores of all tasks; the identity remains."""
@@ -65,6 +85,8 @@ class StateDirectory:
 
     def close(self) -> None:
         """Release the lock."""
+        if not self.is_lasting:
+            shutil.rmtree(self._tasks_folder, ignore_errors=True)
         if self._file is not None:
             self._file.close()
             self._file = None

@@ -15,6 +15,7 @@ from moldau.streams.machine.definitions import Definition, SourceDefinition
 from moldau.streams.machine.subtopologies import Plan, TaskId
 from moldau.streams.machine.task import Task, TaskSettings
 from moldau.streams.stores.base import TaskState
+from moldau.streams.stores.cache import RecordCache
 from moldau.streams.topology.assembly import Assembly
 
 
@@ -29,6 +30,7 @@ class TaskFactory:
         writer: Writer,
         global_stores: Mapping[str, Any],
         open_state: Callable[[TaskId], TaskState | None],
+        cache: RecordCache | None,
     ) -> None:
         self._assembly = assembly
         self._plan = plan
@@ -36,6 +38,7 @@ class TaskFactory:
         self._writer = writer
         self._global_stores = global_stores
         self._open_state = open_state
+        self._cache = cache
         self._persistent_default = settings.values["default.dsl.store"] != "in_memory"
         self._subtopologies = {each.number: each for each in plan.subtopologies}
 
@@ -55,7 +58,8 @@ class TaskFactory:
                 store: topic_name(assembly, application_id, topic)
                 for store, topic in assembly.source_changelogs.items()
             },
-            state=self._open_state(task_id),
+            state=self._open_state(task_id) if subtopology.is_stateful else None,
+            cache=self._cache,
             persistent_stores=self._persistent_default,
         )
         changelogs = {each.topic for each in subtopology.changelogs.values() if not each.is_source}

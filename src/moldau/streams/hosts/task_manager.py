@@ -159,17 +159,19 @@ class TaskManager(ConsumerRebalanceListener):
         changed = [
             task for task in self._running() if task.commit_needed or task.task.commit_requested
         ]
-        if not changed and not self._writer.has_written:
-            return
-        started = time.monotonic_ns()
-        offsets = {}
-        for task in changed:
-            offsets.update(task.prepare_commit())
-        ends = self._writer.commit(offsets, self.consumer)
-        for task in changed:
-            task.on_committed(ends, closing=closing)
-        self._consumed.update((key, each.offset) for key, each in offsets.items())
-        self._metrics.committed(time.monotonic_ns() - started, len(changed))
+        if changed or self._writer.has_written:
+            started = time.monotonic_ns()
+            offsets = {}
+            for task in changed:
+                offsets.update(task.prepare_commit())
+            ends = self._writer.commit(offsets, self.consumer)
+            for task in changed:
+                task.on_committed(ends)
+            self._consumed.update((key, each.offset) for key, each in offsets.items())
+            self._metrics.committed(time.monotonic_ns() - started, len(changed))
+        if closing:
+            for task in [*self._running(), *self.standbys.values()]:
+                task.checkpoint()
 
     def purge(self, admin: Admin) -> None:
         """Delete what was read of repartition topics: nobody reads it again."""
