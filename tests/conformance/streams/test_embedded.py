@@ -106,6 +106,26 @@ def test_state_is_restored_without_the_local_copy(stage: Stage) -> None:
     assert running.state is State.NOT_RUNNING
 
 
+def test_all_stores_of_a_task_are_restored(stage: Stage) -> None:
+    prefix = f"{stage.new_id()}-"
+    stage.create([f"{prefix}in", f"{prefix}out"])
+    builder = StreamsBuilder()
+    stream = builder.stream(f"{prefix}in", key_serde="string", value_serde="string")
+    grouped = stream.group_by_key()
+    for store in ("one", "two"):
+        counted = grouped.count(store=store).to_stream()
+        counted.map_values(lambda count, store=store: f"{store} {count}").to(
+            f"{prefix}out", key_serde="string", value_serde="string", name=f"sink-{store}"
+        )
+    for number in (1, 2):
+        stage.producer.send(f"{prefix}in", b"x", b"key")
+        stage.producer.flush()
+        made = streams(stage, builder.build(), f"{prefix}app", default_dsl_store="in_memory")
+        with made:
+            found = values(stage, f"{prefix}out", number * 2)
+        assert sorted(found[-2:]) == [f"one {number}", f"two {number}"]
+
+
 def test_internal_topics_are_those_of_kafka_streams(stage: Stage) -> None:
     prefix = f"{stage.new_id()}-"
     stage.create([f"{prefix}in"], partitions=3)
@@ -308,7 +328,10 @@ def test_one_instance_stops_all(stage: Stage) -> None:
     stream.map_values(step).to(f"{prefix}out", key_serde="string", value_serde="string")
     instances = [
         streams(
-            stage, builder.build(), f"{prefix}app", state_dir=str(stage.folder / f"{prefix}{number}")
+            stage,
+            builder.build(),
+            f"{prefix}app",
+            state_dir=str(stage.folder / f"{prefix}{number}"),
         )
         for number in range(2)
     ]
@@ -403,7 +426,7 @@ def test_the_program_ends_by_close_from_another_thread(stage: Stage) -> None:
 
 
 def test_a_producer_of_another_instance_is_fenced(stage: Stage) -> None:
-    """A second producer under the thread's transactional id: the thread joins again, and goes on."""
+    """The thread of a fenced producer joins again, and goes on."""
     prefix = f"{stage.new_id()}-"
     with streams(stage, passing(stage, prefix, str.upper), f"{prefix}app") as running:
         send_lines(stage, f"{prefix}in", ["a"])

@@ -193,7 +193,7 @@ class Restorer:
             self._tell("on_restore_end", log, self._restored.pop(key, 0))
             del self._logs[key]
             del self._tasks[key]
-            if all(each.position >= each.end for each in task.logs):
+            if task not in self._tasks.values():
                 complete.append(task)
         if done:
             self._assign()

@@ -209,6 +209,7 @@ def _listed(counts: Mapping[str, int]) -> str:
 def repartition_config(overrides: Mapping[str, str]) -> dict[str, str]:
     """The configuration of a repartition topic."""
     return {
+        **_CREATE_TIME,
         "cleanup.policy": "delete",
         "segment.bytes": "52428800",
         "retention.ms": "-1",

@@ -145,6 +145,7 @@ def test_configuration_of_changelogs(changelog: ChangelogTopic, expected: dict[s
 
 def test_configuration_of_repartition_topics() -> None:
     assert repartition_config({}) == {
+        "message.timestamp.type": "CreateTime",
         "cleanup.policy": "delete",
         "segment.bytes": "52428800",
         "retention.ms": "-1",
