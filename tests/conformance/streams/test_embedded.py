@@ -36,6 +36,8 @@ def send_lines(stage: Stage, topic: str, lines: list[str]) -> None:
 
 def streams(stage: Stage, topology: Any, application_id: str, **settings: Any) -> KafkaStreams:
     settings.setdefault("state_dir", str(stage.folder / application_id))
+    # Members learn of a rebalance by a heartbeat.
+    settings.setdefault("heartbeat_interval_ms", 200)
     return KafkaStreams(
         topology,
         application_id=application_id,
