@@ -374,6 +374,11 @@ class Task:
         """Process records of one partition in their order, without punctuations in between."""
         self._source(topic).read_all(partition, records)
 
+    @property
+    def waits_for_stream_time(self) -> bool:
+        """Whether a processor has scheduled anything by stream time."""
+        return bool(self._schedules[PunctuationType.STREAM_TIME])
+
     def punctuate_stream_time(self) -> bool:
         """Fire what is due by stream time; whether anything was."""
         now_ms = self.core.stream_time_ms

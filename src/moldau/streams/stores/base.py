@@ -128,6 +128,8 @@ class StoreBuilder:
     create: Callable[[StoreContext], Any]
     logging: bool = True
     history_ms: int | None = None
+    #: How long a window or session store keeps entries: its changelog is also deleted by time.
+    retention_ms: int | None = None
     #: On disk where the host has a place for it; `None` leaves it to the application's default,
     #: and a store that does not use its context's storage is never persistent.
     persistent: bool | None = None

@@ -107,6 +107,7 @@ def window_store(
             cache=at.cache,
         ),
         logging=logging,
+        retention_ms=millis(retention),
         persistent=persistent,
     )
 
@@ -135,5 +136,6 @@ def session_store(
             cache=at.cache,
         ),
         logging=logging,
+        retention_ms=millis(retention),
         persistent=persistent,
     )

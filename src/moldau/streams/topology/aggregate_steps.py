@@ -122,6 +122,7 @@ def _window_store(
                 cache=at.cache,
             ),
             logging=spec.logging,
+            retention_ms=retention,
             persistent=spec.persistent,
             caching=spec.caching and emit is not EmitStrategy.ON_WINDOW_CLOSE,
         )
@@ -139,6 +140,7 @@ def _window_store(
             cache=at.cache,
         ),
         logging=spec.logging,
+        retention_ms=retention,
         persistent=spec.persistent,
         caching=spec.caching and emit is not EmitStrategy.ON_WINDOW_CLOSE,
     )

@@ -76,6 +76,7 @@ def _window_store(
             storage=at.storage,
             cache=at.cache,
         ),
+        retention_ms=windows.size_ms + windows.grace_ms,
     )
 
 

@@ -1,0 +1,233 @@
+"""`KafkaStreams`: runs a topology against a cluster, in threads of this process."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any
+
+from moldau.client.metrics import KafkaMetric, MetricName
+from moldau.streams.errors import StreamsError
+from moldau.streams.hosts.instance import Instance, UncaughtExceptionHandler
+from moldau.streams.hosts.queries import (
+    KeyQueryMetadata,
+    LagInfo,
+    LocalStore,
+    Queries,
+    StreamsMetadata,
+)
+from moldau.streams.hosts.restoring import RestoreListener
+from moldau.streams.hosts.settings import StreamsSettings
+from moldau.streams.hosts.stream_thread import StreamThread
+from moldau.streams.machine.lifecycle import State, StateListener
+from moldau.streams.serdes import SerdeLike
+from moldau.streams.topology.topology import Topology
+
+
+class KafkaStreams:
+    """Runs a topology as one instance of an application.
+
+    Settings have Kafka's names, in a mapping (`"num.stream.threads"`) or as keyword arguments
+    (`num_stream_threads`). Instances with the same `application.id` share the work.
+
+    KafkaStreams(topology, application_id="word-count", bootstrap_servers="127.0.0.1:9092").run()
+    """
+
+    def __init__(
+        self, topology: Topology, config: Mapping[str, Any] | None = None, **settings: Any
+    ) -> None:
+        self.instance = Instance(topology, StreamsSettings.of(config, settings))
+        self.queries = Queries(self.instance)
+        self._signalled = False
+
+    @property
+    def settings(self) -> StreamsSettings:
+        """The settings, checked."""
+        return self.instance.settings
+
+    # Listeners and handlers: before `start`.
+
+    def set_state_listener(self, listener: StateListener | None) -> None:
+        """Call `listener(new, old)` at every change of the state."""
+        self._require_created("Can only set StateListener before calling start()")
+        self.instance.state_listener = listener
+
+    def set_global_state_restore_listener(self, listener: RestoreListener | None) -> None:
+        """Call the methods of a `RestoreListener` while stores are restored."""
+        self._require_created("Can only set GlobalStateRestoreListener before calling start()")
+        self.instance.restore_listener = listener
+
+    def set_uncaught_exception_handler(self, handler: UncaughtExceptionHandler) -> None:
+        """Ask `handler(error)` what to do when a thread stops by an error."""
+        self._require_created("Can only set UncaughtExceptionHandler before calling start()")
+        self.instance.on_uncaught = handler
+
+    def _require_created(self, message: str) -> None:
+        if self.state is not State.CREATED:
+            raise StreamsError(f"{message}. Current state is: {self.state.name}")
+
+    # The life of the application.
+
+    @property
+    def state(self) -> State:
+        """Where the application is: `State.RUNNING` when all its tasks are processed."""
+        return self.instance.state
+
+    @property
+    def error(self) -> BaseException | None:
+        """What stopped the application, in the states PENDING_ERROR and ERROR."""
+        return self.instance.error
+
+    def start(self) -> None:
+        """Create internal topics, fill global stores, and start the threads."""
+        self._require_created("The client is either already started or already stopped")
+        self.instance.start()
+
+    def run(self) -> None:
+        """Start, and run until SIGINT, SIGTERM or `close`; raises what stops the application."""
+        with _signals(self._on_signal):
+            self.start()
+            self.wait()
+            self.close()
+        if self.error is not None:
+            raise self.error
+
+    def _on_signal(self) -> None:
+        with self.instance.changed:
+            self._signalled = True
+            self.instance.changed.notify_all()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until the application has stopped; whether it has."""
+        with self.instance.changed:
+            return self.instance.changed.wait_for(
+                lambda: self._signalled or self.state.has_completed_shutdown, timeout
+            )
+
+    def wait_for(self, state: State, timeout: float | None = None) -> bool:
+        """Wait for a state; whether it was reached before `timeout` seconds or the end."""
+        with self.instance.changed:
+            self.instance.changed.wait_for(
+                lambda: self.state is state or self.state.has_completed_shutdown, timeout
+            )
+            return self.state is state
+
+    def close(self, timeout: float | None = None, *, leave_group: bool = True) -> bool:
+        """Commit, close all tasks and leave the group; whether that was done within `timeout`.
+
+        Without `leave_group` the group keeps this instance's tasks for it, until the session
+        timeout.
+        """
+        if self.state in (State.PENDING_ERROR, State.ERROR):
+            return self.instance.wait_for_end(timeout)
+        return self.instance.finish(
+            State.PENDING_SHUTDOWN, State.NOT_RUNNING, timeout, leave_group=leave_group
+        )
+
+    def pause(self) -> None:
+        """Stop processing until `resume`; this instance keeps its tasks."""
+        self.instance.is_paused = True
+
+    def resume(self) -> None:
+        """Go on processing."""
+        self.instance.is_paused = False
+
+    @property
+    def is_paused(self) -> bool:
+        return self.instance.is_paused
+
+    def clean_up(self) -> None:
+        """Delete the local state of this instance: it is restored at the next start."""
+        if self.state.is_running_or_rebalancing:
+            raise StreamsError("Cannot clean up while running.")
+        self.instance.directory.clean_up()
+
+    def __enter__(self) -> KafkaStreams:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<KafkaStreams {self.settings.application_id}, {self.state.name}>"
+
+    # Threads.
+
+    @property
+    def threads(self) -> list[StreamThread]:
+        """The threads that are alive."""
+        return self.instance.threads
+
+    def add_stream_thread(self) -> str | None:
+        """Add a thread to a running application; its name."""
+        if not self.state.is_running_or_rebalancing:
+            return None
+        return self.instance.add_thread().name
+
+    def remove_stream_thread(self, timeout: float | None = None) -> str | None:
+        """Stop one thread of a running application; its name, or `None` if there is none."""
+        threads = [thread for thread in self.threads if not thread.is_current]
+        if not self.state.is_running_or_rebalancing or not threads:
+            return None
+        thread = threads[-1]
+        thread.stop()
+        if not thread.join(timeout):
+            raise StreamsError(f"{thread.name} did not stop within {timeout} s")
+        return thread.name
+
+    def metrics(self) -> Mapping[MetricName, KafkaMetric]:
+        """The metrics of the application and its threads, by Kafka's names."""
+        return self.instance.metrics.metrics()
+
+    # Queries.
+
+    def store(self, name: str, *, stale: bool = False) -> LocalStore:
+        """The partitions of a store that are in this instance: streams.store("counts").get("a").
+
+        `stale` also reads tasks that are being restored, and standby tasks.
+        """
+        return self.queries.store(name, stale=stale)
+
+    def query_metadata_for_key(
+        self, store: str, key: Any, key_serde: SerdeLike = "string"
+    ) -> KeyQueryMetadata:
+        """Which instance has a key, by `application.server`."""
+        return self.queries.metadata_for_key(store, key, key_serde)
+
+    def streams_metadata_for_store(self, store: str) -> list[StreamsMetadata]:
+        """The instances that have a partition of a store."""
+        return self.queries.metadata_for_store(store)
+
+    def metadata_for_all_streams_clients(self) -> list[StreamsMetadata]:
+        """All instances that have an `application.server`."""
+        return self.queries.all_metadata()
+
+    def all_local_store_partition_lags(self) -> dict[str, dict[int, LagInfo]]:
+        """How far each local store is behind its changelog, by store and partition."""
+        return self.queries.lags()
+
+
+@contextmanager
+def _signals(on_signal: Callable[[], None]) -> Iterator[None]:
+    """End by SIGINT and SIGTERM, where the main thread runs this."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {
+        number: signal.signal(number, lambda *_: on_signal())
+        for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
