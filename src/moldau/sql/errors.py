@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-class KsqlException(Exception):  # noqa: N818 - ksqlDB's name
+class KsqlException(Exception):
     """A statement or an expression is not valid, or cannot be executed."""
 
     @property
