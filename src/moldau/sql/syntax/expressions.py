@@ -255,7 +255,7 @@ class MakeStruct(Expression):
 
 
 @lru_cache(maxsize=64)
-def _parts(kind: type[Any]) -> tuple[str, ...]:
+def _parts(kind: Any) -> tuple[str, ...]:
     """The fields of a kind of expression that may hold expressions."""
     leaves = {"position", "name", "source", "operator", "sign", "type", "names", "negated"}
     return tuple(each.name for each in fields(kind) if each.name not in leaves)
