@@ -8,10 +8,11 @@ from moldau.sql.errors import ParsingException
 from moldau.sql.syntax.expressions import Position
 from moldau.sql.syntax.lexer import EOF, KEYWORDS, NOT_RESERVED, RESERVED, Text, Token
 
-COMMANDS = (
-    "SELECT CREATE INSERT DESCRIBE PRINT EXPLAIN SHOW LIST TERMINATE PAUSE RESUME DROP SET DEFINE "
-    "UNDEFINE UNSET ASSERT ALTER"
-).split()
+_COMMANDS = """
+    SELECT CREATE INSERT DESCRIBE PRINT EXPLAIN SHOW LIST TERMINATE PAUSE RESUME DROP SET DEFINE
+    UNDEFINE UNSET ASSERT ALTER
+"""
+COMMANDS = _COMMANDS.split()
 _IDENTIFIER_KINDS = frozenset(
     {
         "IDENTIFIER",
@@ -42,7 +43,9 @@ def _distance(one: str, two: str) -> int:
 
 
 def _shown(kinds: tuple[str, ...]) -> str:
-    names = [each if each.isupper() and "_" in each else f"'{each.strip(chr(39))}'" for each in kinds]
+    names = [
+        each if each.isupper() and "_" in each else f"'{each.strip(chr(39))}'" for each in kinds
+    ]
     return names[0] if len(names) == 1 else "{" + ", ".join(names) + "}"
 
 
@@ -140,9 +143,7 @@ class Cursor:
 
     def unknown_statement(self) -> NoReturn:
         word = self.token.text
-        self.error(
-            f"Unknown statement '{word}'\nDid you mean '{nearest(word.upper(), COMMANDS)}'?"
-        )
+        self.error(f"Unknown statement '{word}'\nDid you mean '{nearest(word.upper(), COMMANDS)}'?")
 
     def error(self, message: str) -> NoReturn:
         at = self.position

@@ -162,9 +162,7 @@ class ExpressionParser:
             where = self._at.position
             escape = unquote(self._at.expect("STRING").text)
             if len(escape) != 1:
-                raise KsqlException(
-                    f"{where}: Expected single character escape but got: {escape}"
-                )
+                raise KsqlException(f"{where}: Expected single character escape but got: {escape}")
         return Like(value, pattern, escape, position=position)
 
     # Values, from the loosest operator to the tightest.
@@ -253,7 +251,8 @@ class ExpressionParser:
         if kind == "ARRAY" and at.accept("ARRAY", "["):
             return MakeArray(self._list(self.expression, "]"), position=position)
         if kind == "MAP" and at.accept("MAP", "("):
-            keys, values = [], []
+            keys: list[Expression] = []
+            values: list[Expression] = []
             while at.kind != ")":
                 if keys:
                     at.expect(",", ")")
@@ -263,7 +262,8 @@ class ExpressionParser:
             at.expect(")")
             return MakeMap(tuple(keys), tuple(values), position=position)
         if kind == "STRUCT" and at.accept("STRUCT", "("):
-            names, values = [], []
+            names: list[str] = []
+            values = []
             while at.kind != ")":
                 if names:
                     at.expect(",", ")")
@@ -323,10 +323,7 @@ class ExpressionParser:
     def _lambda(self) -> Expression:
         at = self._at
         position = at.position
-        if at.accept("("):
-            names = self._list(at.identifier, ")")
-        else:
-            names = (at.identifier(),)
+        names = self._list(at.identifier, ")") if at.accept("(") else (at.identifier(),)
         at.expect("=>")
         before = set(self._lambda_arguments)
         self._lambda_arguments.update(names)

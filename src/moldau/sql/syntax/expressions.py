@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, replace
 from decimal import Decimal
-from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar
 
 from moldau.sql.types import SqlType
@@ -254,11 +253,17 @@ class MakeStruct(Expression):
     values: tuple[Expression, ...]
 
 
-@lru_cache(maxsize=64)
-def _parts(kind: type[Any]) -> tuple[str, ...]:
+_LEAVES = frozenset({"position", "name", "source", "operator", "sign", "type", "names", "negated"})
+_PARTS: dict[type[Expression], tuple[str, ...]] = {}
+
+
+def _parts(kind: type[Expression]) -> tuple[str, ...]:
     """The fields of a kind of expression that may hold expressions."""
-    leaves = {"position", "name", "source", "operator", "sign", "type", "names", "negated"}
-    return tuple(each.name for each in fields(kind) if each.name not in leaves)
+    found = _PARTS.get(kind)
+    if found is None:
+        found = tuple(each.name for each in fields(kind) if each.name not in _LEAVES)
+        _PARTS[kind] = found
+    return found
 
 
 def children(expression: Expression) -> Iterator[Expression]:

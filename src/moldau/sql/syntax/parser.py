@@ -88,15 +88,11 @@ def prepare(
     """The tree of a statement."""
     cursor = Cursor(parsed.source, parsed.tokens, parsed.start)
     try:
-        return StatementParser(
-            cursor, resolve_type, test_statements=test_statements
-        ).statement()
+        return StatementParser(cursor, resolve_type, test_statements=test_statements).statement()
     except ParseFailedException:
         raise
     except KsqlException as error:
-        raise ParseFailedException(
-            f"Failed to prepare statement: {error}", parsed.text
-        ) from error
+        raise ParseFailedException(f"Failed to prepare statement: {error}", parsed.text) from error
 
 
 def parse_expression(text: str, resolve_type: TypeResolver = _no_types) -> Expression:

@@ -124,9 +124,8 @@ class QueryParser:
         name = source_name(at)
         alias = name
         # EMIT and PARTITION may be names, but where a clause may follow they start it.
-        starts_clause = (
-            (at.kind == "EMIT" and at.ahead() in ("CHANGES", "FINAL"))
-            or (at.kind == "PARTITION" and at.ahead() == "BY")
+        starts_clause = (at.kind == "EMIT" and at.ahead() in ("CHANGES", "FINAL")) or (
+            at.kind == "PARTITION" and at.ahead() == "BY"
         )
         if at.accept("AS") or (at.at_identifier() and not starts_clause):
             alias = source_name(at)
@@ -205,7 +204,7 @@ class QueryParser:
         at = self._at
         if at.kind == "(" and self._is_list():
             at.next()
-            found = []
+            found: list[Expression] = []
             while at.kind != ")":
                 if found:
                     at.expect(",", ")")

@@ -122,7 +122,7 @@ class StatementParser:
             what = at.next().kind
             extended = at.accept("EXTENDED")
             return Show(what=what, extended=extended, scope=scope, position=position)  # type: ignore[arg-type]
-        at.no_viable()
+        return at.no_viable()
 
     def _describe(self, position: Position) -> Statement:
         at = self._at
@@ -199,9 +199,7 @@ class StatementParser:
         at.next()
         name = at.identifier_token().text
         at.expect("=")
-        return DefineVariable(
-            name=name, value=unquote(at.expect("STRING").text), position=position
-        )
+        return DefineVariable(name=name, value=unquote(at.expect("STRING").text), position=position)
 
     def _undefine(self, position: Position) -> Statement:
         self._at.next()
@@ -289,10 +287,7 @@ class StatementParser:
         at.expect("(")
         found: dict[str, Literal] = {}
         while True:
-            if at.kind == "STRING":
-                name = unquote(at.next().text)
-            else:
-                name = at.identifier()
+            name = unquote(at.next().text) if at.kind == "STRING" else at.identifier()
             at.expect("=")
             if name in found:
                 raise KsqlException(f"Duplicate property in the WITH clause: {name}")
@@ -468,9 +463,7 @@ def _check_header_type(kind: SqlType, key: str) -> None:
                 f"Invalid type for HEADER('{key}') column: expected BYTES, got {kind}"
             )
     elif kind != HEADERS_TYPE:
-        raise KsqlException(
-            f"Invalid type for HEADERS column: expected {HEADERS_TYPE}, got {kind}"
-        )
+        raise KsqlException(f"Invalid type for HEADERS column: expected {HEADERS_TYPE}, got {kind}")
 
 
 def _checked(kind: SourceKind, elements: tuple[Element, ...]) -> tuple[Element, ...]:
