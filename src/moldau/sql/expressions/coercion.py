@@ -33,6 +33,7 @@ from moldau.sql.types import (
     TIME,
     TIMESTAMP,
     ArrayType,
+    BaseType,
     DecimalType,
     MapType,
     SqlType,
@@ -181,16 +182,17 @@ def literal_of(value: object, kind: SqlType) -> Expression:
     """A constant of a type."""
     if isinstance(kind, DecimalType):
         return DecimalLiteral(value)  # type: ignore[arg-type]
-    makers = {
-        BOOLEAN: BooleanLiteral,
-        INTEGER: IntegerLiteral,
-        BIGINT: LongLiteral,
-        DOUBLE: DoubleLiteral,
-        STRING: StringLiteral,
-    }
     if kind in (DATE, TIME, TIMESTAMP):
         return TypedLiteral(value, kind)  # type: ignore[arg-type]
-    maker = makers.get(kind)
-    if maker is None:
-        raise KsqlException(f"No literals of type {kind}")
-    return maker(value)  # type: ignore[operator]
+    match kind:
+        case BaseType.BOOLEAN:
+            return BooleanLiteral(value)  # type: ignore[arg-type]
+        case BaseType.INTEGER:
+            return IntegerLiteral(value)  # type: ignore[arg-type]
+        case BaseType.BIGINT:
+            return LongLiteral(value)  # type: ignore[arg-type]
+        case BaseType.DOUBLE:
+            return DoubleLiteral(value)  # type: ignore[arg-type]
+        case BaseType.STRING:
+            return StringLiteral(value)  # type: ignore[arg-type]
+    raise KsqlException(f"No literals of type {kind}")
