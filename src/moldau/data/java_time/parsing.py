@@ -156,8 +156,7 @@ class Parser:
                 raise ParseFailed(f"Text '{text}' could not be parsed at index {reader.error}")
         if reader.position != len(text):
             raise ParseFailed(
-                f"Text '{text}' could not be parsed, unparsed text found at index "
-                f"{reader.position}"
+                f"Text '{text}' could not be parsed, unparsed text found at index {reader.position}"
             )
         try:
             reader.check_ranges()

@@ -182,7 +182,7 @@ def _weekday(letter: str, count: int) -> Part:
     _at_most(letter, count, 5)
     if letter != "E" and count <= 2:
         if letter == "c" and count == 2:
-            raise ValueError("Invalid pattern \"cc\"")
+            raise ValueError('Invalid pattern "cc"')
         return Number("local_weekday", count, 2 if count == 2 else DIGITS_MAX, "never")
     return Text("weekday", _style(count))
 
