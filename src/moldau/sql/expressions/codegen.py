@@ -8,7 +8,7 @@ that part becomes a function of its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -329,7 +329,7 @@ class CodeGenerator:
             case Subscript(base, index):
                 return self._subscript(node, base, index, variables)
             case MakeArray(items):
-                _, items_of = coerced(self.types, items, variables)
+                items_of = self._coerced(items, variables)
                 parts = [self.guarded(self.code(each, variables)).source for each in items_of]
                 kind = self.types.of(node, variables)
                 return Code(f"[{', '.join(parts)}]", kind, raises=False, nullable=False)
@@ -342,9 +342,12 @@ class CodeGenerator:
                 return Code(f"({shown})", kind, raises=False, nullable=False)
         raise KsqlException(f"not yet implemented: {text(node)}")
 
+    def _coerced(self, items: Sequence[Expression], variables: Variables) -> list[Expression]:
+        return coerced(lambda each: self.types.of(each, variables), items)[1]
+
     def _in(self, node: InList, variables: Variables) -> Code:
         items = [each for each in node.items if not isinstance(each, NullLiteral)]
-        _, (value, *others) = coerced(self.types, [node.value, *items], variables)
+        value, *others = self._coerced([node.value, *items], variables)
         wanted = self.code(value, variables)
         codes = [self.code(each, variables) for each in others]
         raises = any(each.raises for each in [wanted, *codes])
@@ -393,8 +396,8 @@ class CodeGenerator:
         values: tuple[Expression, ...],
         variables: Variables,
     ) -> Code:
-        _, key_items = coerced(self.types, keys, variables)
-        _, value_items = coerced(self.types, values, variables)
+        key_items = self._coerced(keys, variables)
+        value_items = self._coerced(values, variables)
         pairs = [
             f"{self.guarded(self.code(key, variables)).source}: "
             f"{self.guarded(self.code(value, variables)).source}"
@@ -407,5 +410,5 @@ class CodeGenerator:
 def _guard(thunk: Callable[[], Any]) -> Any:
     try:
         return thunk()
-    except Exception:  # noqa: BLE001 - whatever a function raises stands for NULL
+    except Exception:  # whatever a function raises stands for NULL
         return None

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal, InvalidOperation
 
 from moldau.sql.errors import KsqlException
-from moldau.sql.expressions.types_of import ExpressionTypes, Variables
 from moldau.sql.syntax.expressions import (
     BooleanLiteral,
     Cast,
@@ -34,6 +33,7 @@ from moldau.sql.types import (
     TIME,
     TIMESTAMP,
     ArrayType,
+    BaseType,
     DecimalType,
     MapType,
     SqlType,
@@ -43,40 +43,40 @@ from moldau.sql.types import (
 from moldau.sql.values import coercion, decimals
 from moldau.sql.values.arithmetic import base_name
 
+#: The type of an item; None for NULL.
+TypeOf = Callable[[Expression], SqlType | None]
+
 
 def coerced(
-    types: ExpressionTypes, items: Sequence[Expression], variables: Variables
+    type_of: TypeOf, items: Sequence[Expression]
 ) -> tuple[SqlType | None, list[Expression]]:
     """The common type and the items as expressions of that type."""
-    common = common_type(types, items, variables)
+    common = common_type(type_of, items)
     if common is None:
         return None, list(items)
-    return common, [_converted(each, types.of(each, variables), common) for each in items]
+    return common, [_converted(each, type_of(each), common) for each in items]
 
 
-def common_type(
-    types: ExpressionTypes, items: Sequence[Expression], variables: Variables
-) -> SqlType | None:
+def common_type(type_of: TypeOf, items: Sequence[Expression]) -> SqlType | None:
     """The type that all items can have; None if all of them are NULL."""
     common: SqlType | None = None
     for item in items:
-        common = _widened(types, item, types.of(item, variables), common, variables)
+        common = _widened(type_of, item, type_of(item), common)
     return common
 
 
 def _widened(
-    types: ExpressionTypes,
+    type_of: TypeOf,
     item: Expression,
     source: SqlType | None,
     target: SqlType | None,
-    variables: Variables,
 ) -> SqlType | None:
     if target is None:
         return source
     if source is None:
         return target
     if isinstance(item, MakeArray | MakeMap | MakeStruct):
-        return _structured(types, item, source, target, variables)
+        return _structured(type_of, item, source, target)
     if isinstance(item, StringLiteral):
         if is_numeric(target):
             return _number_in_text(item.value, target)
@@ -96,48 +96,44 @@ def _widened(
 
 
 def _structured(
-    types: ExpressionTypes,
+    type_of: TypeOf,
     item: MakeArray | MakeMap | MakeStruct,
     source: SqlType,
     target: SqlType,
-    variables: Variables,
 ) -> SqlType | None:
     match item, target:
         case MakeArray(items), ArrayType(inner):
-            found = _inside(types, inner, items, variables)
+            found = _inside(type_of, inner, items)
             return None if found is None else ArrayType(found)
         case MakeMap(keys, values), MapType(key, value):
-            new_key = _inside(types, key, keys, variables)
-            new_value = _inside(types, value, values, variables)
+            new_key = _inside(type_of, key, keys)
+            new_value = _inside(type_of, value, values)
             if new_key is None or new_value is None:
                 return None
             return MapType(new_key, new_value)
         case MakeStruct(names, values), StructType(fields):
-            return _struct(types, dict(zip(names, values, strict=True)), fields, variables)
+            return _struct(type_of, dict(zip(names, values, strict=True)), fields)
     raise _impossible(item, source, target)
 
 
-def _inside(
-    types: ExpressionTypes, inner: SqlType, items: Sequence[Expression], variables: Variables
-) -> SqlType | None:
+def _inside(type_of: TypeOf, inner: SqlType, items: Sequence[Expression]) -> SqlType | None:
     common: SqlType | None = inner
     for item in items:
-        common = _widened(types, item, types.of(item, variables), common, variables)
+        common = _widened(type_of, item, type_of(item), common)
     return common
 
 
 def _struct(
-    types: ExpressionTypes,
+    type_of: TypeOf,
     values: dict[str, Expression],
     fields: tuple[tuple[str, SqlType], ...],
-    variables: Variables,
 ) -> SqlType:
     known = dict(fields)
     found: dict[str, SqlType] = {}
     for name in dict.fromkeys([*values, *known]):
         kind = known.get(name)
         if name in values:
-            kind = _widened(types, values[name], types.of(values[name], variables), kind, variables)
+            kind = _widened(type_of, values[name], type_of(values[name]), kind)
         found[name] = STRING if kind is None else kind
     return StructType(tuple(found.items()))
 
@@ -186,16 +182,17 @@ def literal_of(value: object, kind: SqlType) -> Expression:
     """A constant of a type."""
     if isinstance(kind, DecimalType):
         return DecimalLiteral(value)  # type: ignore[arg-type]
-    makers = {
-        BOOLEAN: BooleanLiteral,
-        INTEGER: IntegerLiteral,
-        BIGINT: LongLiteral,
-        DOUBLE: DoubleLiteral,
-        STRING: StringLiteral,
-    }
     if kind in (DATE, TIME, TIMESTAMP):
         return TypedLiteral(value, kind)  # type: ignore[arg-type]
-    maker = makers.get(kind)
-    if maker is None:
-        raise KsqlException(f"No literals of type {kind}")
-    return maker(value)  # type: ignore[operator]
+    match kind:
+        case BaseType.BOOLEAN:
+            return BooleanLiteral(value)  # type: ignore[arg-type]
+        case BaseType.INTEGER:
+            return IntegerLiteral(value)  # type: ignore[arg-type]
+        case BaseType.BIGINT:
+            return LongLiteral(value)  # type: ignore[arg-type]
+        case BaseType.DOUBLE:
+            return DoubleLiteral(value)  # type: ignore[arg-type]
+        case BaseType.STRING:
+            return StringLiteral(value)  # type: ignore[arg-type]
+    raise KsqlException(f"No literals of type {kind}")

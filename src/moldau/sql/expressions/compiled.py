@@ -15,7 +15,7 @@ from moldau.sql.syntax.formatting import text
 from moldau.sql.types import BOOLEAN, SqlType
 
 Row = tuple[Any, ...]
-#: Is told what could not be computed: the message, the error, the row.
+#: Receives what could not be computed: the message, the error, the row.
 OnError = Callable[[str, Exception, Row], None]
 
 
@@ -162,7 +162,7 @@ def _guarded_lines(source: str) -> list[str]:
 def _function(lines: list[str], names: dict[str, Any]) -> Any:
     scope = dict(names)
     try:
-        exec(compile("\n".join(lines), "<sql>", "exec"), scope)  # noqa: S102
+        exec(compile("\n".join(lines), "<sql>", "exec"), scope)
     except (SyntaxError, RecursionError, MemoryError) as error:
         raise KsqlException(
             "Error processing statement: Statement is too large to compile. "

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from moldau.sql.errors import KsqlException, KsqlStatementException
+from moldau.sql.expressions.coercion import common_type
 from moldau.sql.ports import (
     AggregateCall,
     Argument,
@@ -181,7 +182,6 @@ class ExpressionTypes:
         return found
 
     def _structured(self, node: Expression, variables: Variables) -> SqlType:
-        # Imported here, because coercion asks for types.
         match node:
             case Dereference(base, field):
                 found = self.of(base, variables)
@@ -229,9 +229,7 @@ class ExpressionTypes:
     def _common(
         self, what: str, parts: str, items: Sequence[Expression], variables: Variables
     ) -> SqlType:
-        from moldau.sql.expressions.coercion import common_type
-
-        found = common_type(self, items, variables)
+        found = common_type(lambda each: self.of(each, variables), items)
         if found is None:
             part = parts[:-1] if parts != "elements" else "value"
             raise KsqlException(
