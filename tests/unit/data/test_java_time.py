@@ -1,8 +1,9 @@
-"""Java's patterns for dates and times; expectations are what java.time and SimpleDateFormat give."""
+"""Java's patterns for dates and times, with what java.time and SimpleDateFormat give."""
 
 from __future__ import annotations
 
 import pytest
+
 from moldau.data.java_time import civil
 from moldau.data.java_time.formatter import formatter, timestamp_text
 from moldau.data.java_time.parsing import ParseFailed, parser

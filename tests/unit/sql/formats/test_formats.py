@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from moldau.sql.errors import KsqlException
 from moldau.sql.formats import SerdeError, format_for
 from moldau.sql.ports import RowSerde

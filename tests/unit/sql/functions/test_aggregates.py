@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+
 from moldau.sql.errors import KsqlException
 from moldau.sql.functions.declarations import Aggregation
 from moldau.sql.functions.registry import built_in
@@ -24,7 +25,7 @@ from moldau.sql.types import (
 )
 
 FUNCTIONS = built_in()
-I, L, D, S = INTEGER, BIGINT, DOUBLE, STRING
+N, L, D, S = INTEGER, BIGINT, DOUBLE, STRING
 
 
 def bound(name: str, types: list[SqlType], init: list[Any] | None = None) -> Aggregation:
@@ -40,35 +41,35 @@ def result_of(function: Aggregation, values: list[Any]) -> Any:
 
 CASES: list[tuple[str, list[SqlType], list[Any], list[Any], Any]] = [
     ("COUNT", [S], [], ["a", None, "b"], 2),
-    ("SUM", [I], [], [1, None, 2], 3),
-    ("SUM", [I], [], [2**31 - 1, 1], -(2**31)),
+    ("SUM", [N], [], [1, None, 2], 3),
+    ("SUM", [N], [], [2**31 - 1, 1], -(2**31)),
     ("SUM", [D], [], [1.5, 2.5], 4.0),
     ("SUM", [DecimalType(4, 2)], [], [Decimal("1.10"), Decimal("2.20")], Decimal("3.30")),
-    ("SUM_LIST", [ArrayType(I)], [], [[1, None, 2], None, [3]], 6),
-    ("AVG", [I], [], [1, 2, None], 1.5),
+    ("SUM_LIST", [ArrayType(N)], [], [[1, None, 2], None, [3]], 6),
+    ("AVG", [N], [], [1, 2, None], 1.5),
     ("AVG", [L], [], [], 0.0),
     ("MIN", [S], [], ["b", None, "a"], "a"),
     ("MAX", [DATE], [], [3, 9, 5], 9),
     ("MAX", [BYTES], [], [b"a", b"b"], b"b"),
-    ("STDDEV_SAMP", [I], [], [1, 2, 3, 4], 5 / 3),
+    ("STDDEV_SAMP", [N], [], [1, 2, 3, 4], 5 / 3),
     ("STDDEV_SAMPLE", [D], [], [1.0, 3.0], 2**0.5),
     ("STDDEV_SAMPLE", [D], [], [1.0], 0.0),
-    ("CORRELATION", [I, I], [], [(1, 2), (2, 4), (None, 1), (3, 6)], 1.0),
+    ("CORRELATION", [N, N], [], [(1, 2), (2, 4), (None, 1), (3, 6)], 1.0),
     ("COLLECT_LIST", [S], [], ["a", None, "a"], ["a", None, "a"]),
     ("COLLECT_SET", [S], [], ["a", None, "a"], ["a", None]),
     ("HISTOGRAM", [S], [], ["a", "b", "a"], {"a": 2, "b": 1}),
     ("ATTR", [S], [], ["a", "a"], "a"),
     ("ATTR", [S], [], ["a", "b"], None),
-    ("EARLIEST_BY_OFFSET", [I], [], [None, 1, 2], 1),
-    ("EARLIEST_BY_OFFSET", [I, BOOLEAN], [False], [None, 1], None),
-    ("EARLIEST_BY_OFFSET", [I, I], [2], [None, 1, 2, 3], [1, 2]),
-    ("EARLIEST_BY_OFFSET", [I, I, BOOLEAN], [2, False], [None, 1, 2], [None, 1]),
-    ("LATEST_BY_OFFSET", [I], [], [1, 2, None], 2),
-    ("LATEST_BY_OFFSET", [I, BOOLEAN], [False], [1, None], None),
-    ("LATEST_BY_OFFSET", [I, I], [2], [1, 2, None, 3], [2, 3]),
-    ("TOPK", [I, I], [2], [1, 5, None, 3, 5], [5, 5]),
-    ("TOPK", [I, S, I], [2], [(1, "a"), (5, "b"), (3, "c")], [(5, "b"), (3, "c")]),
-    ("TOPKDISTINCT", [S, I], [2], ["a", "c", "c", "b"], ["c", "b"]),
+    ("EARLIEST_BY_OFFSET", [N], [], [None, 1, 2], 1),
+    ("EARLIEST_BY_OFFSET", [N, BOOLEAN], [False], [None, 1], None),
+    ("EARLIEST_BY_OFFSET", [N, N], [2], [None, 1, 2, 3], [1, 2]),
+    ("EARLIEST_BY_OFFSET", [N, N, BOOLEAN], [2, False], [None, 1, 2], [None, 1]),
+    ("LATEST_BY_OFFSET", [N], [], [1, 2, None], 2),
+    ("LATEST_BY_OFFSET", [N, BOOLEAN], [False], [1, None], None),
+    ("LATEST_BY_OFFSET", [N, N], [2], [1, 2, None, 3], [2, 3]),
+    ("TOPK", [N, N], [2], [1, 5, None, 3, 5], [5, 5]),
+    ("TOPK", [N, S, N], [2], [(1, "a"), (5, "b"), (3, "c")], [(5, "b"), (3, "c")]),
+    ("TOPKDISTINCT", [S, N], [2], ["a", "c", "c", "b"], ["c", "b"]),
     ("COUNT_DISTINCT", [S], [], ["a", "b", None, "a"], 2),
 ]
 
@@ -86,7 +87,7 @@ def test_an_aggregate_of_values(
     [
         ("COUNT", [S], ["a", None, "b"]),
         ("SUM", [L], [3, None, 4]),
-        ("AVG", [I], [3, 4, 8]),
+        ("AVG", [N], [3, 4, 8]),
         ("STDDEV_SAMPLE", [D], [1.0, 4.0, 9.0]),
         ("CORRELATION", [D, D], [(1.0, 2.0), (2.0, 1.0), (5.0, 3.0)]),
         ("COLLECT_LIST", [S], ["a", "b", "c"]),
@@ -161,7 +162,7 @@ def test_distinct_values_are_counted_within_a_percent() -> None:
 
 def test_limits_come_from_the_settings() -> None:
     limited = FUNCTIONS.with_settings({"ksql.functions.collect_list.limit": "2"})
-    assert result_of(limited.aggregate("COLLECT_LIST", [I], []), [1, 2, 3]) == [1, 2]
+    assert result_of(limited.aggregate("COLLECT_LIST", [N], []), [1, 2, 3]) == [1, 2]
 
 
 def test_a_sum_that_overflows_its_decimal_is_an_error() -> None:

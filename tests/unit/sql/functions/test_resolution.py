@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from moldau.sql.errors import KsqlException
 from moldau.sql.functions.declarations import overload
 from moldau.sql.functions.resolution import find

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 from moldau.sql.errors import KsqlException
 from moldau.sql.functions.registry import built_in
 from moldau.sql.functions.user import UserFunctions
@@ -75,7 +76,7 @@ def test_a_name_stands_for_one_function() -> None:
     "text", ["(INT a -> INT", "(FANCY a) -> INT", "(INT... a, INT... b) -> INT"]
 )
 def test_a_signature_that_cannot_be_read_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="signature|variadic"):
+    with pytest.raises(ValueError, match=r"signature|variadic"):
         UserFunctions().scalar(text)(lambda *values: None)
 
 

@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+
 from moldau.sql.errors import KsqlException
 from moldau.sql.types import (
     BIGINT,
@@ -24,7 +25,7 @@ from moldau.sql.types import (
     SqlType,
     StructType,
 )
-from moldau.sql.values import arithmetic, comparisons, coercion, decimals
+from moldau.sql.values import arithmetic, coercion, comparisons, decimals
 from moldau.sql.values.casts import UnsupportedCast, cast
 from moldau.sql.values.like import like
 
@@ -191,9 +192,9 @@ def test_arithmetic_without_a_result_is_an_error(
 
 
 def test_arithmetic_on_other_types_is_refused() -> None:
-    with pytest.raises(KsqlException, match="Unsupported arithmetic types. STRING INTEGER"):
+    with pytest.raises(KsqlException, match=r"Unsupported arithmetic types\. STRING INTEGER"):
         arithmetic.result_type("+", STRING, INTEGER)
-    with pytest.raises(KsqlException, match="Unsupported arithmetic types. ARRAY MAP"):
+    with pytest.raises(KsqlException, match=r"Unsupported arithmetic types\. ARRAY MAP"):
         arithmetic.result_type("+", ArrayType(INTEGER), MapType(STRING, STRING))
 
 
