@@ -5,7 +5,9 @@ A program builds a topology; a host runs it. `TopologyTestDriver` runs it in a t
 
 from moldau.streams.errors import ProcessingError, StreamsError, TopologyError
 from moldau.streams.hosts.driver import TestInputTopic, TestOutputTopic, TopologyTestDriver
+from moldau.streams.hosts.kafka_streams import KafkaStreams
 from moldau.streams.machine.context import Processor, ProcessorContext, PunctuationType
+from moldau.streams.machine.lifecycle import State, UncaughtExceptionResponse
 from moldau.streams.machine.task import Handlers, fail_on_error, skip_on_error
 from moldau.streams.records import Record, RecordContext, ValueAndTimestamp, Window, Windowed
 from moldau.streams.serdes import Serde, SimpleSerde
@@ -50,6 +52,7 @@ __all__ = [
     "KGroupedTable",
     "KStream",
     "KTable",
+    "KafkaStreams",
     "Materialized",
     "ProcessingError",
     "Processor",
@@ -61,6 +64,7 @@ __all__ = [
     "SessionWindows",
     "SimpleSerde",
     "SlidingWindows",
+    "State",
     "StateStore",
     "StoreBuilder",
     "StreamsBuilder",
@@ -72,6 +76,7 @@ __all__ = [
     "Topology",
     "TopologyError",
     "TopologyTestDriver",
+    "UncaughtExceptionResponse",
     "UnlimitedWindows",
     "ValueAndTimestamp",
     "Window",

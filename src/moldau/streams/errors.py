@@ -20,3 +20,15 @@ class ProcessingError(StreamsError):
     def __init__(self, message: str, processor: str) -> None:
         super().__init__(message)
         self.processor = processor
+
+
+class MissingSourceTopicError(StreamsError):
+    """An input topic does not exist."""
+
+
+class TaskMigratedError(StreamsError):
+    """Another member runs the tasks by now: what is not committed is given up."""
+
+
+class InvalidStateStoreError(StreamsError):
+    """A store cannot be queried here or now: it does not exist, or is not open."""

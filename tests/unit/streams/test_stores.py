@@ -17,7 +17,7 @@ from moldau.streams.stores.key_value import KeyValueStore, ListStore, Timestampe
 from moldau.streams.stores.versioned import VersionedKeyValueStore
 from moldau.streams.stores.windowed import SessionStore, WindowStore
 
-KEYS = st.sampled_from(["", "a", "b", "ab", "é"])
+KEYS = st.sampled_from(["", "\0", "a", "b", "ab", "é", "x" * 500, "x" * 500 + "a", "x" * 499 + "y"])
 TIMES = st.integers(0, 500_000)
 VALUES = st.none() | st.integers(-5, 5)
 
@@ -37,9 +37,11 @@ class Log:
     ) -> None:
         self.records.append((key, value, timestamp or 0))
 
+    def apply(self, store: Any) -> None:
+        store.restore((key, value, timestamp, ()) for key, value, timestamp in self.records)
+
     def restore(self, store: Any) -> list[Any]:
-        for key, value, timestamp in self.records:
-            store.restore(key, value, timestamp)
+        self.apply(store)
         return list(store.all())
 
 
@@ -197,8 +199,7 @@ def test_a_suppress_buffer_comes_back_from_what_was_committed() -> None:
     assert log.records == []
     buffer.flush()
     restored = SuppressBuffer("s", STRING, LONG)
-    for each in log.records:
-        restored.restore(*each)
+    log.apply(restored)
     assert restored.size_bytes == buffer.size_bytes
     assert restored.prior("c") == (True, 4)
     assert restored.min_timestamp == 20
@@ -217,8 +218,7 @@ def test_a_join_buffer_comes_back_from_its_changelog() -> None:
     for time, key in ((5, "b"), (5, "a"), (12, "a"), (5, "b")):
         assert buffer.put(time, Record(key, f"{key}{time}", time), WHERE)
     restored = JoinBuffer("s", STRING, STRING, 10)
-    for each in log.records:
-        restored.restore(*each)
+    log.apply(restored)
     for each in (buffer, restored):
         assert each.put(16, Record("z", "z", 16), WHERE)
         found = [(record.key, record.timestamp) for record, _ in each.due()]

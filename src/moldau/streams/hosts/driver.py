@@ -12,7 +12,12 @@ from moldau.streams.machine.definitions import Produced, SinkDefinition, SourceD
 from moldau.streams.machine.task import Handlers, Task, TaskSettings
 from moldau.streams.records import Headers, Record
 from moldau.streams.serdes import Serde, SerdeLike, serde
+from moldau.streams.stores.base import TaskState
+from moldau.streams.stores.cache import RecordCache
 from moldau.streams.topology.topology import Topology
+
+CACHE_BYTES = "statestore.cache.max.bytes"
+CACHE_BYTES_DEFAULT = 10 * 1024 * 1024
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -36,7 +41,9 @@ class TopologyTestDriver:
         wall_clock_ms: int = 0,
         config: Mapping[str, Any] | None = None,
         handlers: Handlers | None = None,
+        state: TaskState | None = None,
     ) -> None:
+        """`state` keeps stores on disk: TopologyTestDriver(topology, state=open_state(path))."""
         self._assembly = topology.assembly
         self._application_id = application_id
         self._wall_clock_ms = wall_clock_ms
@@ -51,6 +58,7 @@ class TopologyTestDriver:
             handlers=handlers or Handlers(),
             topic_name=self._topic_name,
             changelog_topic=lambda store: f"{application_id}-{store}-changelog",
+            source_changelogs=self._assembly.source_changelogs,
         )
         self._global_task: Task | None = None
         self._global_topics: set[str] = set()
@@ -61,12 +69,15 @@ class TopologyTestDriver:
             self._global_task = Task(
                 nodes, self._assembly.global_stores, settings, self._produced.append
             )
+            self._global_task.initialize()
             self._global_topics = {
                 topic
                 for node in nodes
                 if isinstance(node, SourceDefinition)
                 for topic in node.topics
             }
+        settings.state = state
+        settings.cache = RecordCache(int(settings.config.get(CACHE_BYTES, CACHE_BYTES_DEFAULT)))
         rest = [name for name in self._assembly.nodes if name not in set(of_globals)]
         self._task = Task(
             [self._assembly.nodes[name] for name in rest],
@@ -76,6 +87,7 @@ class TopologyTestDriver:
             self._global_task.stores if self._global_task is not None else None,
             wall_clock_ms=wall_clock_ms,
         )
+        self._task.initialize()
         self._work()
 
     def _topic_name(self, topic: str) -> str:
@@ -180,7 +192,8 @@ class TopologyTestDriver:
                 return
             self._process(self._task, min(waiting, key=lambda queue: queue[0].timestamp).popleft())
             self._task.punctuate_stream_time()
-            self._task.flush()
+            self._task.prepare_commit()
+            self._task.committed({})
             self._capture()
 
     def _capture(self) -> None:

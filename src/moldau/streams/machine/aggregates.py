@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from moldau.streams.machine.context import Processor, ProcessorContext
-from moldau.streams.machine.getters import Materializer, TableSupplier, View, store_view
+from moldau.streams.machine.getters import Forwarder, Materializer, TableSupplier, View, store_view
 from moldau.streams.machine.tables import session_view, window_view
 from moldau.streams.records import Change, Record, Window, Windowed
 from moldau.streams.windows import EmitStrategy, SessionWindows, TimeWindows, UnlimitedWindows
@@ -67,15 +67,27 @@ class _StreamAggregate(Processor):
 class EmitTimer:
     """When the results of closed windows are emitted: at most once per interval of wall clock."""
 
-    __slots__ = ("_context", "_interval_ms", "_next_ms", "closed_ms", "on_close")
+    __slots__ = ("_context", "_interval_ms", "_kept", "_next_ms", "_store_name", "on_close")
 
-    def __init__(self, context: ProcessorContext, emit: EmitStrategy) -> None:
+    def __init__(self, context: ProcessorContext, emit: EmitStrategy, store_name: str) -> None:
         self._context = context
+        self._store_name = store_name
         self.on_close = emit is EmitStrategy.ON_WINDOW_CLOSE
         self._interval_ms = int(context.runtime.config.get(EMIT_INTERVAL, 1000))
         self._next_ms = 0
-        #: The close time up to which results were emitted; -1 before the first.
-        self.closed_ms = -1
+        self._kept = context.runtime.progress.processors
+
+    @property
+    def closed_ms(self) -> int:
+        """The close time up to which results were emitted; -1 before the first.
+
+        It is committed with the offsets, so that a restart does not emit results again.
+        """
+        return self._kept.get(self._store_name, -1)
+
+    @closed_ms.setter
+    def closed_ms(self, close_ms: int) -> None:
+        self._kept[self._store_name] = close_ms
 
     def is_due(self, close_ms: int) -> bool:
         """Whether results up to a close time are to be emitted now."""
@@ -125,7 +137,8 @@ class _WindowAggregate(Processor):
     def init(self, context: ProcessorContext) -> None:
         super().init(context)
         self._store = context.state_store(self._aggregate.store_name)
-        self._timer = EmitTimer(context, self._aggregate.emit)
+        self._timer = EmitTimer(context, self._aggregate.emit, self._aggregate.store_name)
+        self._forwarder = Forwarder(context, self._store, self._aggregate.send_old)
 
     def process(self, record: Record[Any, Any]) -> None:
         runtime = self.context.runtime
@@ -154,8 +167,8 @@ class _WindowAggregate(Processor):
         new = aggregate.aggregator(key, record.value, old)
         self._store.put(key, new, window.start, timestamp)
         if not self._timer.on_close:
-            change = Change(new, old if aggregate.send_old else None)
-            self.context.forward(Record(Windowed(key, window), change, timestamp, record.headers))
+            windowed = Windowed(key, window)
+            self._forwarder.forward(windowed, new, old, timestamp, record.headers)
 
     def _emit_closed(self, record: Record[Any, Any], close_ms: int) -> None:
         size, last = self._windows.size_ms, self._timer.closed_ms
@@ -214,7 +227,8 @@ class _SessionAggregate(Processor):
     def init(self, context: ProcessorContext) -> None:
         super().init(context)
         self._store = context.state_store(self._aggregate.store_name)
-        self._timer = EmitTimer(context, self._aggregate.emit)
+        self._timer = EmitTimer(context, self._aggregate.emit, self._aggregate.store_name)
+        self._forwarder = Forwarder(context, self._store, self._aggregate.send_old)
 
     def process(self, record: Record[Any, Any]) -> None:
         aggregate, key, timestamp = self._aggregate, record.key, record.timestamp
@@ -251,5 +265,4 @@ class _SessionAggregate(Processor):
 
     def _forward(self, session: Windowed[Any], new: Any, old: Any) -> None:
         if not self._timer.on_close:
-            change = Change(new, old if self._aggregate.send_old else None)
-            self.context.forward(Record(session, change, session.window.end))
+            self._forwarder.forward(session, new, old, session.window.end, ())

@@ -7,6 +7,7 @@ from enum import Enum
 from typing import Any, Protocol
 
 from moldau.streams.errors import ProcessingError, StreamsError
+from moldau.streams.machine.progress import Progress
 from moldau.streams.records import Record, RecordContext
 
 
@@ -34,6 +35,8 @@ class Runtime(Protocol):
     record_context: RecordContext
     config: dict[str, Any]
     dropped: int
+    #: How far the task has read, and what its processors keep with the committed offsets.
+    progress: Progress
     #: What several processors of a task have in common, under a key of theirs.
     shared: dict[object, Any]
 

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from moldau.streams.errors import StreamsError
 from moldau.streams.machine.context import Processor, ProcessorContext
-from moldau.streams.records import Change, Record, ValueAndTimestamp
+from moldau.streams.records import Change, Headers, Record, ValueAndTimestamp
 
 Found = ValueAndTimestamp[Any] | None
 
@@ -94,19 +94,44 @@ class TableSupplier:
         raise NotImplementedError
 
 
+class Forwarder:
+    """Forwards the updates of a store that a processor has written, at once or from the cache."""
+
+    __slots__ = ("_context", "_send_old", "cached")
+
+    def __init__(self, context: ProcessorContext, store: Any, send_old: bool) -> None:
+        self._context = context
+        self._send_old = send_old
+        listen = getattr(store, "listen", None)
+        #: The store's cache passes updates on, so the processor must not.
+        self.cached = listen is not None and listen(self._from_cache)
+
+    def _from_cache(self, key: Any, new: Any, old: Any, timestamp: int | None) -> None:
+        where = self._context.runtime.record_context
+        time = where.timestamp if timestamp is None else timestamp
+        change = Change(new, old if self._send_old else None)
+        self._context.forward(Record(key, change, time, where.headers))
+
+    def forward(
+        self, key: Any, new: Any, old: Any, timestamp: int, headers: Headers, is_latest: bool = True
+    ) -> None:
+        """Forward an update that was just written, unless it waits in the cache."""
+        if not self.cached:
+            change = Change(new, old if self._send_old else None, is_latest)
+            self._context.forward(Record(key, change, timestamp, headers))
+
+
 class Materializer:
     """Writes a table's update to its store and forwards it."""
 
-    __slots__ = ("_context", "_send_old", "store")
+    __slots__ = ("_forwarder", "store")
 
     def __init__(self, context: ProcessorContext, store_name: str, send_old: bool) -> None:
-        self._context = context
-        self._send_old = send_old
         self.store = context.state_store(store_name)
+        self._forwarder = Forwarder(context, self.store, send_old)
 
     def update(self, record: Record[Any, Any], *, new: Any, old: Any, timestamp: int) -> None:
         """Put the value; forward it unless the store refused it as too old."""
         is_latest = self.store.put(record.key, new, timestamp)
         if is_latest is not None:
-            change = Change(new, old if self._send_old else None, is_latest)
-            self._context.forward(Record(record.key, change, timestamp, record.headers))
+            self._forwarder.forward(record.key, new, old, timestamp, record.headers, is_latest)

@@ -11,9 +11,9 @@ from typing import Any
 
 from moldau.streams.machine.aggregates import Aggregator, EmitTimer, Initializer, emit_windows
 from moldau.streams.machine.context import Processor, ProcessorContext
-from moldau.streams.machine.getters import TableSupplier, View
+from moldau.streams.machine.getters import Forwarder, TableSupplier, View
 from moldau.streams.machine.tables import window_view
-from moldau.streams.records import Change, Record, ValueAndTimestamp, Window, Windowed
+from moldau.streams.records import Record, ValueAndTimestamp, Window, Windowed
 from moldau.streams.windows import EmitStrategy, SlidingWindows
 
 _Value = tuple[Any, int]
@@ -54,7 +54,8 @@ class _SlidingAggregate(Processor):
     def init(self, context: ProcessorContext) -> None:
         super().init(context)
         self._store = context.state_store(self._aggregate.store_name)
-        self._timer = EmitTimer(context, self._aggregate.emit)
+        self._timer = EmitTimer(context, self._aggregate.emit, self._aggregate.store_name)
+        self._forwarder = Forwarder(context, self._store, self._aggregate.send_old)
 
     def process(self, record: Record[Any, Any]) -> None:
         timestamp = record.timestamp
@@ -171,6 +172,5 @@ class _SlidingAggregate(Processor):
         self, record: Record[Any, Any], window: Window, old: Any, new: ValueAndTimestamp[Any]
     ) -> None:
         if not self._timer.on_close:
-            change = Change(new.value, old if self._aggregate.send_old else None)
             key = Windowed(record.key, window)
-            self.context.forward(Record(key, change, new.timestamp, record.headers))
+            self._forwarder.forward(key, new.value, old, new.timestamp, record.headers)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from moldau.invariant import invariant
 from moldau.streams.errors import ProcessingError, StreamsError
 from moldau.streams.machine.context import Node, Processor, ProcessorContext, PunctuationType
 from moldau.streams.machine.definitions import (
@@ -19,8 +20,11 @@ from moldau.streams.machine.definitions import (
     SinkDefinition,
     SourceDefinition,
 )
+from moldau.streams.machine.progress import CommittedOffset, Progress, TopicPartition
+from moldau.streams.machine.task_stores import Changelog, TaskStores
 from moldau.streams.records import Headers, Record, RecordContext
-from moldau.streams.stores.base import StoreBuilder, no_log
+from moldau.streams.stores.base import ChangelogRecord, Log, StoreBuilder, TaskState, no_log
+from moldau.streams.stores.cache import RecordCache
 
 Collector = Callable[[Produced], None]
 Verdict = Literal["continue", "fail"]
@@ -119,10 +123,27 @@ class TaskSettings:
     #: The changelog topic of a store.
     changelog_topic: Callable[[str], str] = str
     partition_count: Callable[[str], int] = lambda topic: 1
+    #: Input topics that serve as changelogs, by the name of their store.
+    source_changelogs: Mapping[str, str] = field(default_factory=dict)
+    #: Where stores are kept on disk; without it all are in memory.
+    state: TaskState | None = None
+    #: Whether stores that ask for neither are kept on disk.
+    persistent_stores: bool = True
+    #: The room for record caches, shared with other tasks of a thread; without it none caches.
+    cache: RecordCache | None = None
+
+    @property
+    def partition(self) -> int:
+        """The partition of this task, which its changelogs have, too."""
+        return int(self.task_id.rpartition("_")[2])
 
 
 class Task:
-    """Processes records one by one and passes what is written to `collect`."""
+    """Processes records one by one and passes what is written to `collect`.
+
+    A host creates it, restores its `changelogs`, and calls `initialize`; then `process` and the
+    punctuations; `prepare_commit`, and `committed` once records and offsets are; finally `close`.
+    """
 
     def __init__(
         self,
@@ -147,36 +168,49 @@ class Task:
         self._raw: tuple[bytes | None, bytes | None] = None, None
         self._collect = collect
         self._global_stores = dict(global_stores or {})
-        self._stores: dict[str, Any] = {}
+        self._partition = settings.partition
+        self.progress = Progress()
+        self._stores = TaskStores(
+            settings.state, settings.persistent_stores, settings.cache, self
+        )
         self._schedules: dict[PunctuationType, list[_Schedule]] = {
             kind: [] for kind in PunctuationType
         }
         self._nodes: dict[str, Node] = {}
         self._sources: dict[str, tuple[SourceDefinition, ProcessorContext]] = {}
         self._patterns: list[tuple[SourceDefinition, ProcessorContext]] = []
-        self._partition_times: dict[tuple[str, int], int] = {}
+        self._initialized = False
         definitions = list(definitions)
-        used = {
+        # In the order of the nodes, which is also that of a flush.
+        used = [
             name
             for each in definitions
             if isinstance(each, ProcessorDefinition)
             for name in each.stores
-        }
-        for name, builder in stores.items():
-            if name in used:
-                self._stores[name] = builder.create(self._log_of(builder, settings), self._drop)
+        ]
+        for name in dict.fromkeys(used):
+            if name in stores:
+                self._create_store(stores[name], settings)
         self._build(definitions, settings)
 
-    def _log_of(self, builder: StoreBuilder, settings: TaskSettings) -> Any:
-        if not builder.logging:
-            return no_log
-        topic = settings.changelog_topic(builder.name)
+    def _create_store(self, builder: StoreBuilder, settings: TaskSettings) -> None:
+        source = settings.source_changelogs.get(builder.name)
+        log, changelog = no_log, None
+        if source is not None:
+            changelog = source, True
+        elif builder.logging:
+            changelog = settings.changelog_topic(builder.name), False
+            log = self._log_to(changelog[0])
+        self._stores.create(builder, log, self._drop, changelog)
+
+    def _log_to(self, topic: str) -> Log:
+        collect, partition = self._collect, self._partition
 
         def log(
             key: bytes, value: bytes | None, timestamp: int | None, headers: Headers = ()
         ) -> None:
             time = self.record_context.timestamp if timestamp is None else timestamp
-            self._collect(Produced(topic, key, value, max(0, time), headers))
+            collect(Produced(topic, key, value, max(0, time), headers, partition))
 
         return log
 
@@ -203,6 +237,22 @@ class Task:
         for definition in definitions:
             for parent in definition.parents:
                 self._nodes[parent].children.append(self._nodes[definition.name])
+
+    def changelogs(self) -> list[Changelog]:
+        """What is to be restored before `initialize`, and from which offset."""
+        return self._stores.changelogs()
+
+    def restore(self, store: str, records: Iterable[ChangelogRecord], next_offset: int) -> None:
+        """Apply a batch of a store's changelog, which ends before `next_offset`."""
+        self._stores.restore(store, records, next_offset)
+
+    def initialize(self, committed: Mapping[TopicPartition, str | None] | None = None) -> None:
+        """Start the processors. `committed` has the metadata of the partitions' offsets."""
+        invariant(not self._initialized, f"task {self.task_id} is initialized once")
+        self._initialized = True
+        for partition, metadata in (committed or {}).items():
+            time = self.progress.resume(partition, metadata)
+            self.stream_time_ms = max(self.stream_time_ms, time)
         for node in self._nodes.values():
             node.processor.init(node.context)
 
@@ -210,7 +260,7 @@ class Task:
 
     def store(self, name: str) -> Any:
         """A store of this task, or a global one."""
-        found = self._stores.get(name)
+        found = self._stores.by_name.get(name)
         return self._global_stores[name] if found is None else found
 
     def is_global(self, name: str) -> bool:
@@ -219,7 +269,7 @@ class Task:
     @property
     def stores(self) -> dict[str, Any]:
         """All stores of this task."""
-        return dict(self._stores)
+        return dict(self._stores.by_name)
 
     def failed(self, node: Node, record: Record[Any, Any], error: Exception) -> None:
         """A node raised an error: ask the handler whether to go on."""
@@ -308,6 +358,8 @@ class Task:
     ) -> None:
         """Process one input record to the end."""
         definition, context = self._source(topic)
+        place = TopicPartition(topic, partition)
+        self.progress.positions[place] = offset + 1
         where = RecordContext(topic, partition, offset, timestamp, headers)
         self._raw = key, value
         try:
@@ -322,11 +374,12 @@ class Task:
                 f"Deserialization exception handler is set to fail upon a deserialization error. "
                 f"taskId={self.task_id}, topic={topic}, partition={partition}, offset={offset}"
             ) from error
+        before = self.progress.times.get(place, -1)
         if definition.timestamp_extractor is not None:
-            before = self._partition_times.get((topic, partition), -1)
             timestamp = definition.timestamp_extractor(where, typed_value, before)
             where = RecordContext(topic, partition, offset, timestamp, headers)
-            self._partition_times[topic, partition] = max(before, timestamp)
+        if timestamp > before:
+            self.progress.times[place] = timestamp
         if timestamp < 0:
             self.dropped += 1
             return
@@ -334,6 +387,11 @@ class Task:
         if timestamp > self.stream_time_ms:
             self.stream_time_ms = timestamp
         context.forward(Record(typed_key, typed_value, timestamp, headers))
+
+    @property
+    def waits_for_stream_time(self) -> bool:
+        """Whether a processor has scheduled anything by stream time."""
+        return bool(self._schedules[PunctuationType.STREAM_TIME])
 
     def punctuate_stream_time(self) -> bool:
         """Fire what is due by stream time; whether anything was."""
@@ -373,14 +431,35 @@ class Task:
             ) from error
 
     def flush(self) -> None:
-        """What a commit needs before offsets are committed."""
+        """Write what stores and caches hold back. `prepare_commit` does it, too."""
+        self._stores.flush()
+
+    def prepare_commit(self) -> dict[TopicPartition, CommittedOffset]:
+        """Write what is held back, and return the offsets to commit.
+
+        Everything that was passed to `collect` until now belongs to this commit.
+        """
         self.commit_requested = False
-        for store in self._stores.values():
-            store.flush()
+        self.flush()
+        return self.progress.to_commit()
+
+    def committed(self, changelog_offsets: Mapping[str, int], *, force: bool = False) -> None:
+        """Offsets and records are committed; make local state durable.
+
+        `changelog_offsets` has, by store, the offset after the last record of its changelog. Input
+        topics that serve as changelogs need none. `force` writes the checkpoint at once, as it is
+        needed before a task is closed.
+        """
+        offsets = dict(changelog_offsets)
+        for changelog in self._stores.changelogs():
+            place = TopicPartition(changelog.topic, self._partition)
+            if changelog.is_source and place in self.progress.positions:
+                offsets[changelog.store] = self.progress.positions[place]
+        self.progress.committed()
+        self._stores.checkpoint(offsets, force=force)
 
     def close(self) -> None:
-        """Close processors, then stores."""
-        for node in self._nodes.values():
+        """Close processors, then stores. What was not committed is lost."""
+        for node in self._nodes.values() if self._initialized else ():
             node.processor.close()
-        for store in self._stores.values():
-            store.close()
+        self._stores.close()

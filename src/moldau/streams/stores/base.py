@@ -1,12 +1,18 @@
-"""What every store has, and how a topology describes one."""
+"""What every store has, where stores keep their entries, and how a topology describes one."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from moldau.streams.records import Headers
+from moldau.streams.stores.cache import StoreCache
+
+#: A record of a changelog: key, value (`None` deletes), timestamp, headers.
+ChangelogRecord = tuple[bytes, bytes | None, int, Headers]
+#: An entry of a segmented store: key, time, and a number that tells entries of one time apart.
+Entry = tuple[bytes, int, int]
 
 
 class Log(Protocol):
@@ -32,6 +38,74 @@ def no_drop() -> None:
     """Counts nothing."""
 
 
+class OrderedMap(Protocol):
+    """Bytes to bytes, in the order of the keys."""
+
+    def __len__(self) -> int: ...
+
+    def get(self, key: bytes) -> bytes | None: ...
+
+    def put(self, key: bytes, value: bytes | None) -> None:
+        """Set a value; `None` deletes."""
+
+    def range(self, start: bytes = b"", end: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
+        """The entries from `start` to `end`, both included. Entries may change meanwhile."""
+
+    def prefix(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
+        """The entries whose key starts with `prefix`."""
+
+
+class SegmentedMap(Protocol):
+    """Entries by key and time, which expire by whole segments of time.
+
+    Invariants: an entry is visible while its time is within the retention of the newest time that
+    was put; a put into a segment that is no longer kept is refused.
+    """
+
+    def get(self, entry: Entry) -> bytes | None: ...
+
+    def put(self, entry: Entry, value: bytes | None) -> bool:
+        """Set or delete (`None`); false when the entry is too old."""
+
+    def of_key(self, key: bytes, low: int, high: int) -> Iterator[tuple[Entry, bytes]]:
+        """The visible entries of a key with a time from `low` to `high`, in the order of time."""
+
+    def between(self, low: int, high: int) -> list[tuple[Entry, bytes]]:
+        """The visible entries of all keys with a time from `low` to `high`, in no order."""
+
+    def all(self) -> list[tuple[Entry, bytes]]:
+        """The visible entries: key, then time."""
+
+
+class Storage(Protocol):
+    """Where one store keeps its entries: in memory, or on disk."""
+
+    #: The newest time that was put; kept with the entries.
+    observed_ms: int
+
+    def map(self) -> OrderedMap: ...
+
+    def segments(self, retention_ms: int, drop: Drop) -> SegmentedMap: ...
+
+
+class TaskState(Protocol):
+    """The local state of a task, which outlives the process.
+
+    Writes are kept apart until `commit`, which makes them durable together with the offsets of
+    the changelogs that they are in. What was not committed is gone after `close`.
+    """
+
+    def storage(self, store: str) -> Storage: ...
+
+    def checkpoint(self, store: str) -> int | None:
+        """The changelog offset up to which the store has everything; `None` if unknown."""
+
+    def commit(self, checkpoints: Mapping[str, int], *, force: bool = False) -> None:
+        """All writes so far are committed. They may wait for a larger batch unless forced."""
+
+    def close(self) -> None: ...
+
+
 class StateStore(Protocol):
     """What a custom store implements. A task owns its stores; nothing else changes them."""
 
@@ -40,26 +114,43 @@ class StateStore(Protocol):
         """The name under which processors get it."""
 
     def flush(self) -> None:
-        """Called at every commit, before the offsets are committed."""
+        """Called at every commit, before the offsets are committed: write what is held back."""
 
     def close(self) -> None:
         """Called once, when the task closes."""
 
-    def restore(self, key: bytes, value: bytes | None, timestamp: int) -> None:
-        """Apply one record of the changelog. It must not be logged again."""
+    def restore(self, records: Iterable[ChangelogRecord]) -> None:
+        """Apply records of the changelog in their order. They must not be logged again."""
+
+
+@dataclass(slots=True, kw_only=True)
+class StoreContext:
+    """What a task gives to a store that it creates."""
+
+    #: Writes to the changelog; does nothing where the store has none.
+    log: Log = no_log
+    #: Counts records that came too late.
+    drop: Drop = no_drop
+    storage: Storage
+    #: Where updates wait that are passed on at a commit; `None` passes on each at once.
+    cache: StoreCache | None = None
 
 
 @dataclass(slots=True)
 class StoreBuilder:
-    """A store of a topology: a name, and how a task makes its own instance.
-
-    `create` gets the log and a function that counts records that came too late.
-    """
+    """A store of a topology: a name, and how a task makes its own instance."""
 
     name: str
-    create: Callable[[Log, Drop], Any]
+    create: Callable[[StoreContext], Any]
     logging: bool = True
     history_ms: int | None = None
+    #: How long a window or session store keeps entries: its changelog is also deleted by time.
+    retention_ms: int | None = None
+    #: On disk where the host has a place for it; `None` leaves it to the application's default,
+    #: and a store that does not use its context's storage is never persistent.
+    persistent: bool | None = None
+    #: Whether updates are held in the task's cache, so that only the last of several is forwarded.
+    caching: bool = False
     #: Processors that use it, in the order in which they were connected.
     users: list[str] = field(default_factory=list)
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from moldau.streams.records import Change, Record, RecordContext
 from moldau.streams.serdes import Serde
-from moldau.streams.stores.base import Log, no_log
+from moldau.streams.stores.base import ChangelogRecord, Log, no_log
 from moldau.streams.stores.formats import (
     BUFFER_HEADERS,
     Buffered,
@@ -37,6 +37,8 @@ class SuppressBuffer:
 
     The changelog is written at a commit: a key that came and went in between leaves a tombstone.
     """
+
+    in_memory_only = True
 
     def __init__(
         self, name: str, key_serde: Serde[Any], value_serde: Serde[Any], log: Log = no_log
@@ -111,15 +113,18 @@ class SuppressBuffer:
     def close(self) -> None:
         """Nothing to close."""
 
-    def restore(self, key: bytes, value: bytes | None, timestamp: int) -> None:
-        if value is None:
-            self._remove(key)
-        else:
-            self._set(key, read_buffered_value(value))
+    def restore(self, records: Iterable[ChangelogRecord]) -> None:
+        for key, value, _, _ in records:
+            if value is None:
+                self._remove(key)
+            else:
+                self._set(key, read_buffered_value(value))
 
 
 class JoinBuffer:
     """The records of a stream that wait until the table is known as of their time."""
+
+    in_memory_only = True
 
     def __init__(
         self,
@@ -177,11 +182,12 @@ class JoinBuffer:
     def close(self) -> None:
         """Nothing to close."""
 
-    def restore(self, key: bytes, value: bytes | None, timestamp: int) -> None:
-        if key in self._held:
-            del self._held[key], self._order[bisect_left(self._order, key)]
-        if value is not None:
-            held = self._held[key] = read_buffered_value(value)
-            insort(self._order, key)
-            self._observed_ms = max(self._observed_ms, held.context.timestamp)
-            self._sequence = max(self._sequence, int.from_bytes(key[-4:]))
+    def restore(self, records: Iterable[ChangelogRecord]) -> None:
+        for key, value, _, _ in records:
+            if key in self._held:
+                del self._held[key], self._order[bisect_left(self._order, key)]
+            if value is not None:
+                held = self._held[key] = read_buffered_value(value)
+                insort(self._order, key)
+                self._observed_ms = max(self._observed_ms, held.context.timestamp)
+                self._sequence = max(self._sequence, int.from_bytes(key[-4:]))

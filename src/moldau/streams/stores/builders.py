@@ -1,4 +1,7 @@
-"""Stores for processors, by hand."""
+"""Stores for processors, by hand.
+
+`persistent` keeps a store on disk or in memory; `None` leaves it to `default.dsl.store`.
+"""
 
 from __future__ import annotations
 
@@ -15,22 +18,40 @@ def _of(like: SerdeLike) -> Serde[object]:
 
 
 def key_value_store(
-    name: str, *, key_serde: SerdeLike, value_serde: SerdeLike, logging: bool = True
+    name: str,
+    *,
+    key_serde: SerdeLike,
+    value_serde: SerdeLike,
+    logging: bool = True,
+    persistent: bool | None = None,
 ) -> StoreBuilder:
     """A plain store: key_value_store("seen", key_serde="string", value_serde="long")."""
     keys, values = _of(key_serde), _of(value_serde)
     return StoreBuilder(
-        name, lambda log, drop: KeyValueStore(name, keys, values, log), logging=logging
+        name,
+        lambda at: KeyValueStore(name, keys, values, at.log, at.storage.map()),
+        logging=logging,
+        persistent=persistent,
     )
 
 
 def timestamped_key_value_store(
-    name: str, *, key_serde: SerdeLike, value_serde: SerdeLike, logging: bool = True
+    name: str,
+    *,
+    key_serde: SerdeLike,
+    value_serde: SerdeLike,
+    logging: bool = True,
+    persistent: bool | None = None,
 ) -> StoreBuilder:
     """A store whose values have times: timestamped_key_value_store("last", ...)."""
     keys, values = _of(key_serde), _of(value_serde)
     return StoreBuilder(
-        name, lambda log, drop: TimestampedKeyValueStore(name, keys, values, log), logging=logging
+        name,
+        lambda at: TimestampedKeyValueStore(
+            name, keys, values, at.log, at.storage.map(), at.cache
+        ),
+        logging=logging,
+        persistent=persistent,
     )
 
 
@@ -41,13 +62,17 @@ def versioned_key_value_store(
     value_serde: SerdeLike,
     history: Duration,
     logging: bool = True,
+    persistent: bool | None = None,
 ) -> StoreBuilder:
     """A store that knows the past: versioned_key_value_store("rates", history=60_000, ...)."""
     keys, values, history_ms = _of(key_serde), _of(value_serde), millis(history)
     return StoreBuilder(
         name,
-        lambda log, drop: VersionedKeyValueStore(name, keys, values, history_ms, log, drop),
+        lambda at: VersionedKeyValueStore(
+            name, keys, values, history_ms, at.log, at.drop, at.storage
+        ),
         logging=logging,
+        persistent=persistent,
         history_ms=history_ms,
     )
 
@@ -62,12 +87,13 @@ def window_store(
     retain_duplicates: bool = False,
     timestamped: bool = True,
     logging: bool = True,
+    persistent: bool | None = None,
 ) -> StoreBuilder:
     """A store by key and window: window_store("recent", window_size=1000, retention=5000, ...)."""
     keys, values = _of(key_serde), _of(value_serde)
     return StoreBuilder(
         name,
-        lambda log, drop: WindowStore(
+        lambda at: WindowStore(
             name,
             keys,
             values,
@@ -75,10 +101,14 @@ def window_store(
             window_size_ms=millis(window_size),
             retain_duplicates=retain_duplicates,
             timestamped=timestamped,
-            log=log,
-            drop=drop,
+            log=at.log,
+            drop=at.drop,
+            storage=at.storage,
+            cache=at.cache,
         ),
         logging=logging,
+        retention_ms=millis(retention),
+        persistent=persistent,
     )
 
 
@@ -89,13 +119,23 @@ def session_store(
     value_serde: SerdeLike,
     retention: Duration,
     logging: bool = True,
+    persistent: bool | None = None,
 ) -> StoreBuilder:
     """A store by key and session: session_store("visits", retention=60_000, ...)."""
     keys, values = _of(key_serde), _of(value_serde)
     return StoreBuilder(
         name,
-        lambda log, drop: SessionStore(
-            name, keys, values, retention_ms=millis(retention), log=log, drop=drop
+        lambda at: SessionStore(
+            name,
+            keys,
+            values,
+            retention_ms=millis(retention),
+            log=at.log,
+            drop=at.drop,
+            storage=at.storage,
+            cache=at.cache,
         ),
         logging=logging,
+        retention_ms=millis(retention),
+        persistent=persistent,
     )

@@ -2,74 +2,39 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
-from collections.abc import Iterator
-from typing import Generic, TypeVar
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Generic, TypeVar
 
 from moldau.streams.records import ValueAndTimestamp
 from moldau.streams.serdes import Serde
-from moldau.streams.stores.base import Log, no_log
+from moldau.streams.stores.base import ChangelogRecord, Log, OrderedMap, no_log
+from moldau.streams.stores.cache import StoreCache
 from moldau.streams.stores.formats import read_timestamped_value, timestamped_value
+from moldau.streams.stores.memory import ByteMap
+from moldau.streams.stores.sorted_keys import SortedKeys
 
 K = TypeVar("K")
 V = TypeVar("V")
 
-
-class ByteMap:
-    """Bytes to bytes, iterated in the order of the keys. Sorts only once someone iterates."""
-
-    __slots__ = ("_keys", "_map")
-
-    def __init__(self) -> None:
-        self._map: dict[bytes, bytes] = {}
-        self._keys: list[bytes] | None = None
-
-    def __len__(self) -> int:
-        return len(self._map)
-
-    def get(self, key: bytes) -> bytes | None:
-        return self._map.get(key)
-
-    def put(self, key: bytes, value: bytes | None) -> None:
-        """Set a value; `None` deletes."""
-        if value is None:
-            if self._map.pop(key, None) is not None and self._keys is not None:
-                del self._keys[bisect_left(self._keys, key)]
-            return
-        if self._keys is not None and key not in self._map:
-            insort(self._keys, key)
-        self._map[key] = value
-
-    def range(self, start: bytes = b"", end: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
-        """The entries from `start` to `end`, both included. Entries may change meanwhile."""
-        if self._keys is None:
-            self._keys = sorted(self._map)
-        first = bisect_left(self._keys, start)
-        for key in self._keys[first:]:
-            if end is not None and key > end:
-                return
-            value = self._map.get(key)
-            if value is not None:
-                yield key, value
-
-    def prefix(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """The entries whose key starts with `prefix`."""
-        for key, value in self.range(prefix):
-            if not key.startswith(prefix):
-                return
-            yield key, value
+#: Gets what a cache passes on: key, new value, old value, and the new value's time.
+Listener = Callable[[Any, Any, Any, int | None], None]
 
 
 class KeyValueStore(Generic[K, V]):
     """A plain store: what processors use by hand."""
 
     def __init__(
-        self, name: str, key_serde: Serde[K], value_serde: Serde[V], log: Log = no_log
+        self,
+        name: str,
+        key_serde: Serde[K],
+        value_serde: Serde[V],
+        log: Log = no_log,
+        entries: OrderedMap | None = None,
     ) -> None:
         self.name = name
         self._keys = key_serde
         self._values = value_serde
-        self._map = ByteMap()
+        self._map: OrderedMap = ByteMap() if entries is None else entries
         self._log = log
 
     def _key(self, key: K) -> bytes:
@@ -132,8 +97,10 @@ class KeyValueStore(Generic[K, V]):
     def close(self) -> None:
         """Nothing to close."""
 
-    def restore(self, key: bytes, value: bytes | None, timestamp: int) -> None:
-        self._map.put(key, value)
+    def restore(self, records: Iterable[ChangelogRecord]) -> None:
+        put = self._map.put
+        for key, value, _, _ in records:
+            put(key, value)
 
 
 class TimestampedKeyValueStore(Generic[K, V]):
@@ -142,13 +109,37 @@ class TimestampedKeyValueStore(Generic[K, V]):
     is_versioned = False
 
     def __init__(
-        self, name: str, key_serde: Serde[K], value_serde: Serde[V], log: Log = no_log
+        self,
+        name: str,
+        key_serde: Serde[K],
+        value_serde: Serde[V],
+        log: Log = no_log,
+        entries: OrderedMap | None = None,
+        cache: StoreCache | None = None,
     ) -> None:
         self.name = name
         self._keys = key_serde
         self._values = value_serde
-        self._map = ByteMap()
+        self._map: OrderedMap = ByteMap() if entries is None else entries
         self._log = log
+        self._cache = cache
+        self._listener: Listener | None = None
+        if cache is not None:
+            cache.write = self._pass_on
+
+    def listen(self, listener: Listener) -> bool:
+        """Forward updates to `listener` when the cache passes them on; false without a cache."""
+        self._listener = listener
+        return self._cache is not None
+
+    def _pass_on(self, raw: bytes, old: bytes | None, new: bytes | None) -> None:
+        data, time = (None, None) if new is None else read_timestamped_value(new)
+        self._log(raw, data, time)
+        if self._listener is not None:
+            key = self._keys.deserialize(self.name, raw)
+            value = self._values.deserialize(self.name, data)
+            before = None if old is None else read_timestamped_value(old)[0]
+            self._listener(key, value, self._values.deserialize(self.name, before), time)
 
     def _key(self, key: K) -> bytes:
         data = self._keys.serialize(self.name, key)
@@ -172,10 +163,17 @@ class TimestampedKeyValueStore(Generic[K, V]):
 
     def put(self, key: K, value: V | None, timestamp: int) -> bool | None:
         """Set a value; `None` deletes. Returns true: what is put last is the latest."""
-        raw = self._key(key)
-        data = timestamped_value(self._values.serialize(self.name, value), timestamp)
-        self._map.put(raw, data)
-        self._log(raw, data, timestamp)
+        raw, data = self._key(key), self._values.serialize(self.name, value)
+        kept = timestamped_value(data, timestamp)
+        cache = self._cache
+        if cache is None:
+            self._map.put(raw, kept)
+            # The changelog has the time as the record's own.
+            self._log(raw, data, None if data is None else timestamp)
+        else:
+            old = None if raw in cache else self._map.get(raw)
+            self._map.put(raw, kept)
+            cache.put(raw, len(raw), old, kept)
         return True
 
     def range(
@@ -201,22 +199,28 @@ class TimestampedKeyValueStore(Generic[K, V]):
         return len(self._map)
 
     def flush(self) -> None:
-        """Nothing is held back."""
+        """Pass on what waits in the cache."""
+        if self._cache is not None:
+            self._cache.flush()
 
     def close(self) -> None:
         """Nothing to close."""
 
-    def restore(self, key: bytes, value: bytes | None, timestamp: int) -> None:
-        self._map.put(key, value)
+    def restore(self, records: Iterable[ChangelogRecord]) -> None:
+        put = self._map.put
+        for key, value, timestamp, _ in records:
+            put(key, timestamped_value(value, timestamp))
 
 
 class ListStore:
     """Bytes to a list of bytes: the records of an outer join that have no match yet."""
 
+    in_memory_only = True
+
     def __init__(self, name: str, log: Log = no_log) -> None:
         self.name = name
         self._lists: dict[bytes, list[bytes]] = {}
-        self._keys: list[bytes] = []
+        self._keys = SortedKeys()
         self._log = log
 
     def add(self, key: bytes, value: bytes) -> None:
@@ -224,19 +228,19 @@ class ListStore:
         values = self._lists.get(key)
         if values is None:
             values = self._lists[key] = []
-            insort(self._keys, key)
+            self._keys.add(key)
         values.append(value)
         self._log(key, self._encoded(values), None)
 
     def delete(self, key: bytes) -> None:
         """Delete the whole list of a key."""
         if self._lists.pop(key, None) is not None:
-            del self._keys[bisect_left(self._keys, key)]
+            self._keys.remove(key)
             self._log(key, None, None)
 
     def all(self) -> Iterator[tuple[bytes, bytes]]:
         """Every entry of every list, in the order of the keys. Keys may be deleted meanwhile."""
-        for key in list(self._keys):
+        for key in self._keys.starting(b""):
             for value in list(self._lists.get(key, ())):
                 yield key, value
 
@@ -254,9 +258,13 @@ class ListStore:
             parts += [len(value).to_bytes(4), value]
         return b"".join(parts)
 
-    def restore(self, key: bytes, value: bytes | None, timestamp: int) -> None:
+    def restore(self, records: Iterable[ChangelogRecord]) -> None:
+        for key, value, _, _ in records:
+            self._set(key, value)
+
+    def _set(self, key: bytes, value: bytes | None) -> None:
         if self._lists.pop(key, None) is not None:
-            del self._keys[bisect_left(self._keys, key)]
+            self._keys.remove(key)
         if value is None:
             return
         position, found = 9, []
@@ -265,4 +273,4 @@ class ListStore:
             found.append(value[position + 4 : position + 4 + size])
             position += 4 + size
         self._lists[key] = found
-        insort(self._keys, key)
+        self._keys.add(key)

@@ -2,24 +2,46 @@
 
 from __future__ import annotations
 
+import struct
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Generic, TypeVar
 
 from moldau.streams.records import ValueAndTimestamp
 from moldau.streams.serdes import Serde
-from moldau.streams.stores.base import Drop, Log, no_drop, no_log
+from moldau.streams.stores.base import ChangelogRecord, Drop, Log, Storage, no_drop, no_log
+from moldau.streams.stores.memory import MemoryStorage
 
 K = TypeVar("K")
 V = TypeVar("V")
 
 
-class _Versions:
-    __slots__ = ("times", "values")
+_TIME_AND_SIZE = struct.Struct(">qi")
 
-    def __init__(self) -> None:
-        self.times: list[int] = []
-        self.values: list[bytes | None] = []
+
+def _time(version: tuple[int, bytes | None]) -> int:
+    return version[0]
+
+
+def _encoded(versions: list[tuple[int, bytes | None]]) -> bytes:
+    """The versions of a key, the latest first: time, size (-1 for null), bytes."""
+    parts = []
+    for time, data in reversed(versions):
+        parts.append(_TIME_AND_SIZE.pack(time, -1 if data is None else len(data)))
+        parts.append(data or b"")
+    return b"".join(parts)
+
+
+def _decoded(raw: bytes | None) -> list[tuple[int, bytes | None]]:
+    versions: list[tuple[int, bytes | None]] = []
+    position = 0
+    while raw is not None and position < len(raw):
+        time, size = _TIME_AND_SIZE.unpack_from(raw, position)
+        position += _TIME_AND_SIZE.size
+        versions.append((time, None if size < 0 else raw[position : position + size]))
+        position += max(size, 0)
+    versions.reverse()
+    return versions
 
 
 class VersionedKeyValueStore(Generic[K, V]):
@@ -35,6 +57,7 @@ class VersionedKeyValueStore(Generic[K, V]):
         history_ms: int,
         log: Log = no_log,
         drop: Drop = no_drop,
+        storage: Storage | None = None,
     ) -> None:
         self.name = name
         self._keys = key_serde
@@ -42,8 +65,8 @@ class VersionedKeyValueStore(Generic[K, V]):
         self._history_ms = history_ms
         self._log = log
         self._drop = drop
-        self._versions: dict[bytes, _Versions] = {}
-        self._observed_ms = -1
+        self._storage: Storage = storage or MemoryStorage()
+        self._map = self._storage.map()
 
     def _key(self, key: K) -> bytes:
         data = self._keys.serialize(self.name, key)
@@ -56,7 +79,7 @@ class VersionedKeyValueStore(Generic[K, V]):
 
         Returns `None`, and changes nothing, when the version is older than the history.
         """
-        if timestamp < self._observed_ms - self._history_ms:
+        if timestamp < self._storage.observed_ms - self._history_ms:
             self._drop()
             return None
         raw, data = self._key(key), self._values.serialize(self.name, value)
@@ -64,48 +87,48 @@ class VersionedKeyValueStore(Generic[K, V]):
         return self._apply(raw, data, timestamp)
 
     def _apply(self, key: bytes, data: bytes | None, timestamp: int) -> bool:
-        self._observed_ms = max(self._observed_ms, timestamp)
-        versions = self._versions.setdefault(key, _Versions())
-        times, values = versions.times, versions.values
-        at = bisect_left(times, timestamp)
-        if at < len(times) and times[at] == timestamp:
-            values[at] = data
+        storage = self._storage
+        storage.observed_ms = max(storage.observed_ms, timestamp)
+        versions = _decoded(self._map.get(key))
+        at = bisect_left(versions, timestamp, key=_time)
+        if at < len(versions) and versions[at][0] == timestamp:
+            versions[at] = timestamp, data
         else:
-            times.insert(at, timestamp)
-            values.insert(at, data)
+            versions.insert(at, (timestamp, data))
         # The version that was valid at the start of the history stays: reads there need it.
-        old = bisect_right(times, self._observed_ms - self._history_ms) - 1
-        is_latest = at == len(times) - 1
-        if old > 0:
-            del times[:old], values[:old]
+        old = bisect_right(versions, storage.observed_ms - self._history_ms, key=_time) - 1
+        is_latest = at == len(versions) - 1
+        self._map.put(key, _encoded(versions[max(old, 0) :]))
         return is_latest
 
-    def _at(self, versions: _Versions, index: int) -> ValueAndTimestamp[V] | None:
-        data = versions.values[index]
+    def _typed(self, data: bytes | None, timestamp: int) -> ValueAndTimestamp[V] | None:
         if data is None:
             return None
         value = self._values.deserialize(self.name, data)
-        return ValueAndTimestamp(value, versions.times[index])  # type: ignore[arg-type]
+        return ValueAndTimestamp(value, timestamp)  # type: ignore[arg-type]
+
+    def _latest(self, raw: bytes) -> ValueAndTimestamp[V] | None:
+        time, size = _TIME_AND_SIZE.unpack_from(raw)
+        start = _TIME_AND_SIZE.size
+        return self._typed(None if size < 0 else raw[start : start + size], time)
 
     def get(self, key: K) -> ValueAndTimestamp[V] | None:
         """The latest version, or `None` where the key is deleted."""
-        versions = self._versions.get(self._key(key))
-        return None if versions is None else self._at(versions, -1)
+        raw = self._map.get(self._key(key))
+        return None if raw is None else self._latest(raw)
 
     def get_as_of(self, key: K, timestamp: int) -> ValueAndTimestamp[V] | None:
         """The version that was valid at a time: store.get_as_of("a", 1000)."""
-        if timestamp < self._observed_ms - self._history_ms:
+        if timestamp < self._storage.observed_ms - self._history_ms:
             return None
-        versions = self._versions.get(self._key(key))
-        if versions is None:
-            return None
-        index = bisect_right(versions.times, timestamp) - 1
-        return None if index < 0 else self._at(versions, index)
+        versions = _decoded(self._map.get(self._key(key)))
+        index = bisect_right(versions, timestamp, key=_time) - 1
+        return None if index < 0 else self._typed(versions[index][1], versions[index][0])
 
     def all(self) -> Iterator[tuple[K, ValueAndTimestamp[V]]]:
         """The latest versions, in the order of the keys' bytes."""
-        for key in sorted(self._versions):
-            found = self._at(self._versions[key], -1)
+        for key, raw in self._map.range():
+            found = self._latest(raw)
             if found is not None:
                 yield self._keys.deserialize(self.name, key), found  # type: ignore[misc]
 
@@ -115,6 +138,7 @@ class VersionedKeyValueStore(Generic[K, V]):
     def close(self) -> None:
         """Nothing to close."""
 
-    def restore(self, key: bytes, value: bytes | None, timestamp: int) -> None:
-        if timestamp >= self._observed_ms - self._history_ms:
-            self._apply(key, value, timestamp)
+    def restore(self, records: Iterable[ChangelogRecord]) -> None:
+        for key, value, timestamp, _ in records:
+            if timestamp >= self._storage.observed_ms - self._history_ms:
+                self._apply(key, value, timestamp)

@@ -1,102 +1,34 @@
-"""Window and session stores in memory."""
+"""Window and session stores."""
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Generic, TypeVar
 
 from moldau.streams.records import Window, Windowed
 from moldau.streams.serdes import Serde
-from moldau.streams.stores.base import Drop, Log, no_drop, no_log
+from moldau.streams.stores.base import (
+    ChangelogRecord,
+    Drop,
+    Entry,
+    Log,
+    SegmentedMap,
+    Storage,
+    no_drop,
+    no_log,
+)
+from moldau.streams.stores.cache import StoreCache
 from moldau.streams.stores.formats import (
     read_timestamped_value,
     session_store_key,
     timestamped_value,
     window_store_key,
 )
+from moldau.streams.stores.key_value import Listener
+from moldau.streams.stores.memory import MemoryStorage
 
 K = TypeVar("K")
 V = TypeVar("V")
-
-SEGMENT_MS_MIN = 60_000
-
-
-class _Segments:
-    """Entries of bytes under (key, first time, second number), dropped by whole segments of time.
-
-    Invariants: an entry is visible while its time is within `retention_ms` of the newest time that
-    was put; a put into a segment that is no longer kept is refused.
-    """
-
-    def __init__(self, retention_ms: int, drop: Drop) -> None:
-        self._retention_ms = retention_ms
-        self._segment_ms = max(retention_ms // 2, SEGMENT_MS_MIN)
-        self._drop = drop
-        self._observed_ms = -1
-        self._values: dict[tuple[bytes, int, int], bytes] = {}
-        self._times: dict[bytes, list[tuple[int, int]]] = {}
-        self._segments: dict[int, set[tuple[bytes, int, int]]] = {}
-
-    @property
-    def oldest_visible_ms(self) -> int:
-        return self._observed_ms - self._retention_ms + 1
-
-    def get(self, entry: tuple[bytes, int, int]) -> bytes | None:
-        return None if entry[1] < self.oldest_visible_ms else self._values.get(entry)
-
-    def put(self, entry: tuple[bytes, int, int], value: bytes | None) -> bool:
-        """Set or delete (`None`); false when the entry is too old."""
-        time = entry[1]
-        self._observed_ms = max(self._observed_ms, time)
-        segment = time // self._segment_ms
-        oldest = max(0, self._observed_ms - self._retention_ms) // self._segment_ms
-        if segment < oldest:
-            self._drop()
-            return False
-        for expired in [number for number in self._segments if number < oldest]:
-            for each in self._segments.pop(expired):
-                self._forget(each)
-        if value is None:
-            if entry in self._values:
-                self._segments[segment].discard(entry)
-                self._forget(entry)
-        else:
-            if entry not in self._values:
-                insort(self._times.setdefault(entry[0], []), entry[1:])
-                self._segments.setdefault(segment, set()).add(entry)
-            self._values[entry] = value
-        return True
-
-    def _forget(self, entry: tuple[bytes, int, int]) -> None:
-        del self._values[entry]
-        times = self._times[entry[0]]
-        del times[bisect_left(times, entry[1:])]
-        if not times:
-            del self._times[entry[0]]
-
-    def of_key(
-        self, key: bytes, low: int, high: int
-    ) -> Iterator[tuple[tuple[bytes, int, int], bytes]]:
-        """The visible entries of a key with a time from `low` to `high`, in the order of time."""
-        low = max(low, self.oldest_visible_ms)
-        times = self._times.get(key, [])
-        for time, number in times[bisect_left(times, (low, -(2**63))) :]:
-            if time > high:
-                return
-            entry = key, time, number
-            yield entry, self._values[entry]
-
-    def between(self, low: int, high: int) -> list[tuple[tuple[bytes, int, int], bytes]]:
-        """The visible entries of all keys with a time from `low` to `high`, in no order."""
-        low = max(low, self.oldest_visible_ms)
-        found = [entry for entry in self._values if low <= entry[1] <= high]
-        return [(entry, self._values[entry]) for entry in found]
-
-    def all(self) -> list[tuple[tuple[bytes, int, int], bytes]]:
-        """The visible entries: key, then time."""
-        low = self.oldest_visible_ms
-        return [(entry, self._values[entry]) for entry in sorted(self._values) if entry[1] >= low]
 
 
 class WindowStore(Generic[K, V]):
@@ -118,6 +50,8 @@ class WindowStore(Generic[K, V]):
         timestamped: bool = True,
         log: Log = no_log,
         drop: Drop = no_drop,
+        storage: Storage | None = None,
+        cache: StoreCache | None = None,
     ) -> None:
         self.name = name
         self._keys = key_serde
@@ -126,8 +60,30 @@ class WindowStore(Generic[K, V]):
         self._retain_duplicates = retain_duplicates
         self._timestamped = timestamped
         self._sequence = 0
-        self._segments = _Segments(retention_ms, drop)
+        self._segments: SegmentedMap = (storage or MemoryStorage()).segments(retention_ms, drop)
         self._log = log
+        self._cache = cache
+        self._listener: Listener | None = None
+        if cache is not None:
+            cache.write = self._pass_on
+
+    def listen(self, listener: Listener) -> bool:
+        """Forward updates to `listener` when the cache passes them on; false without a cache."""
+        self._listener = listener
+        return self._cache is not None
+
+    def _pass_on(self, entry: Entry, old: bytes | None, new: bytes | None) -> None:
+        data, time = self._split(new)
+        self._log(window_store_key(*entry), data, time)
+        if self._listener is not None:
+            value = self._values.deserialize(self.name, data)
+            before = self._values.deserialize(self.name, self._split(old)[0])
+            self._listener(self._windowed(entry), value, before, time)
+
+    def _split(self, data: bytes | None) -> tuple[bytes | None, int | None]:
+        if data is None or not self._timestamped:
+            return data, None
+        return read_timestamped_value(data)
 
     def _key(self, key: K) -> bytes:
         data = self._keys.serialize(self.name, key)
@@ -142,12 +98,18 @@ class WindowStore(Generic[K, V]):
             if data is None:
                 return
             self._sequence = (self._sequence + 1) & 0x7FFF_FFFF
-        if self._timestamped:
-            data = timestamped_value(data, timestamp)
         raw = self._key(key)
-        if self._segments.put((raw, start, self._sequence), data):
-            time = timestamp if self._timestamped else None
-            self._log(window_store_key(raw, start, self._sequence), data, time)
+        kept = timestamped_value(data, timestamp) if self._timestamped else data
+        entry, cache = (raw, start, self._sequence), self._cache
+        old = None if cache is None or entry in cache else self._segments.get(entry)
+        if not self._segments.put(entry, kept):
+            return
+        if cache is not None:
+            cache.put(entry, len(raw) + 12, old, kept)
+        else:
+            # The changelog has the time as the record's own.
+            time = timestamp if self._timestamped and data is not None else None
+            self._log(window_store_key(*entry), data, time)
 
     def _value(self, data: bytes) -> tuple[V, int]:
         time = -1
@@ -155,7 +117,7 @@ class WindowStore(Generic[K, V]):
             data, time = read_timestamped_value(data)
         return self._values.deserialize(self.name, data), time  # type: ignore[return-value]
 
-    def _windowed(self, entry: tuple[bytes, int, int]) -> Windowed[K]:
+    def _windowed(self, entry: Entry) -> Windowed[K]:
         key = self._keys.deserialize(self.name, entry[0])
         window = Window(entry[1], min(entry[1] + self._size_ms, 2**63 - 1))
         return Windowed(key, window)  # type: ignore[arg-type]
@@ -184,15 +146,21 @@ class WindowStore(Generic[K, V]):
             yield self._windowed(entry), self._value(data)
 
     def flush(self) -> None:
-        """Nothing is held back."""
+        """Pass on what waits in the cache."""
+        if self._cache is not None:
+            self._cache.flush()
 
     def close(self) -> None:
         """Nothing to close."""
 
-    def restore(self, key: bytes, value: bytes | None, timestamp: int) -> None:
-        start, sequence = int.from_bytes(key[-12:-4]), int.from_bytes(key[-4:])
-        self._segments.put((key[:-12], start, sequence), value)
-        self._sequence = max(self._sequence, sequence) if self._retain_duplicates else 0
+    def restore(self, records: Iterable[ChangelogRecord]) -> None:
+        for key, value, timestamp, _ in records:
+            start, sequence = int.from_bytes(key[-12:-4]), int.from_bytes(key[-4:])
+            if self._timestamped:
+                value = timestamped_value(value, timestamp)
+            self._segments.put((key[:-12], start, sequence), value)
+            if self._retain_duplicates:
+                self._sequence = max(self._sequence, sequence)
 
 
 class SessionStore(Generic[K, V]):
@@ -207,12 +175,31 @@ class SessionStore(Generic[K, V]):
         retention_ms: int,
         log: Log = no_log,
         drop: Drop = no_drop,
+        storage: Storage | None = None,
+        cache: StoreCache | None = None,
     ) -> None:
         self.name = name
         self._keys = key_serde
         self._values = value_serde
-        self._segments = _Segments(retention_ms, drop)
+        self._segments: SegmentedMap = (storage or MemoryStorage()).segments(retention_ms, drop)
         self._log = log
+        self._cache = cache
+        self._listener: Listener | None = None
+        if cache is not None:
+            cache.write = self._pass_on
+
+    def listen(self, listener: Listener) -> bool:
+        """Forward updates to `listener` when the cache passes them on; false without a cache."""
+        self._listener = listener
+        return self._cache is not None
+
+    def _pass_on(self, entry: Entry, old: bytes | None, new: bytes | None) -> None:
+        key, end, start = entry
+        self._log(session_store_key(key, start, end), new, None)
+        if self._listener is not None:
+            session = Windowed(self._keys.deserialize(self.name, key), Window(start, end))
+            value = self._values.deserialize(self.name, new)
+            self._listener(session, value, self._values.deserialize(self.name, old), end)
 
     def _key(self, key: K) -> bytes:
         data = self._keys.serialize(self.name, key)
@@ -220,7 +207,7 @@ class SessionStore(Generic[K, V]):
             raise ValueError(f"key cannot be null in store {self.name}")
         return data
 
-    def _typed(self, entry: tuple[bytes, int, int], data: bytes) -> tuple[Windowed[K], V]:
+    def _typed(self, entry: Entry, data: bytes) -> tuple[Windowed[K], V]:
         key = self._keys.deserialize(self.name, entry[0])
         windowed = Windowed(key, Window(entry[2], entry[1]))
         return windowed, self._values.deserialize(self.name, data)  # type: ignore[return-value]
@@ -229,7 +216,13 @@ class SessionStore(Generic[K, V]):
         """Set the value of a session; `None` deletes it."""
         key, (start, end) = self._key(session.key), session.window
         data = self._values.serialize(self.name, value)
-        if self._segments.put((key, end, start), data):
+        entry, cache = (key, end, start), self._cache
+        old = None if cache is None or entry in cache else self._segments.get(entry)
+        if not self._segments.put(entry, data):
+            return
+        if cache is not None:
+            cache.put(entry, len(key) + 16, old, data)
+        else:
             self._log(session_store_key(key, start, end), data, None)
 
     def get(self, key: K, start: int, end: int) -> V | None:
@@ -254,11 +247,14 @@ class SessionStore(Generic[K, V]):
             yield self._typed(entry, data)
 
     def flush(self) -> None:
-        """Nothing is held back."""
+        """Pass on what waits in the cache."""
+        if self._cache is not None:
+            self._cache.flush()
 
     def close(self) -> None:
         """Nothing to close."""
 
-    def restore(self, key: bytes, value: bytes | None, timestamp: int) -> None:
-        end, start = int.from_bytes(key[-16:-8]), int.from_bytes(key[-8:])
-        self._segments.put((key[:-16], end, start), value)
+    def restore(self, records: Iterable[ChangelogRecord]) -> None:
+        for key, value, _, _ in records:
+            end, start = int.from_bytes(key[-16:-8]), int.from_bytes(key[-8:])
+            self._segments.put((key[:-16], end, start), value)

@@ -85,8 +85,13 @@ def _supplier(store_name: str, what: Aggregation) -> TableSupplier:
 
 
 def _window_store(
-    name: str, spec: Materialized, windows: Windows, keys: Serde[Any], values: Serde[Any]
+    name: str,
+    spec: Materialized,
+    windows: Windows,
+    emit: EmitStrategy,
+    handle: Handle,
 ) -> StoreBuilder:
+    keys, values = handle.keys, handle.values
     grace = windows.grace_ms
     if isinstance(windows, SessionWindows):
         needed, size = windows.inactivity_gap_ms + grace, 0
@@ -106,32 +111,47 @@ def _window_store(
     if isinstance(windows, SessionWindows):
         return StoreBuilder(
             name,
-            lambda log, drop: SessionStore(
-                name, keys, values, retention_ms=retention, log=log, drop=drop
+            lambda at: SessionStore(
+                name,
+                keys,
+                values,
+                retention_ms=retention,
+                log=at.log,
+                drop=at.drop,
+                storage=at.storage,
+                cache=at.cache,
             ),
             logging=spec.logging,
+            retention_ms=retention,
+            persistent=spec.persistent,
+            caching=spec.caching and emit is not EmitStrategy.ON_WINDOW_CLOSE,
         )
     return StoreBuilder(
         name,
-        lambda log, drop: WindowStore(
+        lambda at: WindowStore(
             name,
             keys,
             values,
             retention_ms=retention,
             window_size_ms=size,
-            log=log,
-            drop=drop,
+            log=at.log,
+            drop=at.drop,
+            storage=at.storage,
+            cache=at.cache,
         ),
         logging=spec.logging,
+        retention_ms=retention,
+        persistent=spec.persistent,
+        caching=spec.caching and emit is not EmitStrategy.ON_WINDOW_CLOSE,
     )
 
 
 def _make_store(
-    name: str, spec: Materialized, windows: Windows | None, handle: Handle
+    name: str, spec: Materialized, what: Aggregation, handle: Handle
 ) -> StoreBuilder:
-    if windows is None:
+    if what.windows is None:
         return table_store(name, spec, handle.keys, handle.values)
-    return _window_store(name, spec, windows, handle.keys, handle.values)
+    return _window_store(name, spec, what.windows, what.emit, handle)
 
 
 def _grace_ms(windows: Windows | None) -> int | None:
@@ -197,7 +217,7 @@ def aggregate_stream(
         repartitions={},
     )
     supplier = _supplier(store_name, what)
-    made = _make_store(store_name, spec, what.windows, inner)
+    made = _make_store(store_name, spec, what, inner)
     node = GraphNode(step, processor_writer(step, supplier, stores=(made,)))
     node.output_versioned = spec.history is not None
     node.window_grace_ms = _grace_ms(what.windows)
@@ -230,7 +250,7 @@ def aggregate_cogroup(
         repartition_required=False,
         repartitions={},
     )
-    made = _make_store(store_name, spec, what.windows, inner)
+    made = _make_store(store_name, spec, what, inner)
     suppliers, nodes = [], []
     for index, ((_, aggregator), (parent, _names)) in enumerate(zip(groups, parents, strict=True)):
         step = builder.suffixed_or_new(name, f"-cogroup-agg-{index}", prefix)

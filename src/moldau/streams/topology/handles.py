@@ -21,7 +21,9 @@ from moldau.streams.windows import Duration, millis
 class Materialized:
     """The store of a table: its name, serdes, how long it keeps windows, whether it is logged.
 
-    Materialized(name="counts", value_serde="long"); `history` makes a table versioned.
+    Materialized(name="counts", value_serde="long"); `history` makes a table versioned; `caching`
+    forwards only the last of several updates of a key between commits; `persistent` keeps the store
+    on disk or in memory, instead of what `default.dsl.store` says.
     """
 
     name: str | None = None
@@ -30,6 +32,8 @@ class Materialized:
     retention: Duration | None = None
     history: Duration | None = None
     logging: bool = True
+    caching: bool = True
+    persistent: bool | None = None
 
     @property
     def retention_ms(self) -> int | None:
@@ -144,14 +148,21 @@ def table_store(
         history_ms = millis(store.history)
         return StoreBuilder(
             name,
-            lambda log, drop: VersionedKeyValueStore(name, keys, values, history_ms, log, drop),
+            lambda at: VersionedKeyValueStore(
+            name, keys, values, history_ms, at.log, at.drop, at.storage
+        ),
             logging=store.logging,
             history_ms=history_ms,
+            persistent=store.persistent,
         )
     return StoreBuilder(
         name,
-        lambda log, drop: TimestampedKeyValueStore(name, keys, values, log),
+        lambda at: TimestampedKeyValueStore(
+            name, keys, values, at.log, at.storage.map(), at.cache
+        ),
         logging=store.logging,
+        persistent=store.persistent,
+        caching=store.caching,
     )
 
 

@@ -62,7 +62,7 @@ def _window_store(
 ) -> StoreBuilder:
     return StoreBuilder(
         name,
-        lambda log, drop: WindowStore(
+        lambda at: WindowStore(
             name,
             keys,
             values,
@@ -70,9 +70,12 @@ def _window_store(
             window_size_ms=windows.size_ms,
             retain_duplicates=True,
             timestamped=False,
-            log=log,
-            drop=drop,
+            log=at.log,
+            drop=at.drop,
+            storage=at.storage,
+            cache=at.cache,
         ),
+        retention_ms=windows.size_ms + windows.grace_ms,
     )
 
 
@@ -127,7 +130,7 @@ class StreamJoinStep:
             if store_name is not None:
                 kind = "outer" if right_outer else "left"
                 shared = f"{store_name}-{kind}-shared-join-store"
-            self._shared = StoreBuilder(shared, lambda log, drop: ListStore(shared, log))
+            self._shared = StoreBuilder(shared, lambda at: ListStore(shared, at.log))
         self._is_self_join = False
 
     def add(self) -> Handle:
@@ -245,7 +248,7 @@ def join_stream_table(
 
 def _join_buffer(name: str, stream: Handle, grace_ms: int) -> StoreBuilder:
     keys, values = stream.keys, stream.values
-    return StoreBuilder(name, lambda log, drop: JoinBuffer(name, keys, values, grace_ms, log))
+    return StoreBuilder(name, lambda at: JoinBuffer(name, keys, values, grace_ms, at.log))
 
 
 def _check_history(store: StoreBuilder, grace_ms: int) -> None:
@@ -395,7 +398,9 @@ class ForeignKeyJoinStep:
         keys = self._right.handle.keys
         store = StoreBuilder(
             store_name,
-            lambda log, drop: TimestampedKeyValueStore(store_name, BYTES, BYTES, log),
+            lambda at: TimestampedKeyValueStore(
+                store_name, BYTES, BYTES, at.log, at.storage.map()
+            ),
         )
         receive_name = self._new("-subscription-receive", "FK-JOIN-SUBSCRIPTION-PROCESSOR")
         return self._builder.add(

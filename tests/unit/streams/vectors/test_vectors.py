@@ -12,11 +12,14 @@ from moldau.streams import StreamsError, TopologyTestDriver, Window, Windowed
 from moldau.streams.hosts.partitioning import default_partition
 from moldau.streams.serdes import STRING, SessionWindowedSerde, TimeWindowedSerde
 from moldau.streams.stores import formats
+from moldau.streams.stores.base import TaskState
+from moldau.streams.stores.disk import open_state
 
 from .program import Program
 
 FOLDER = Path(__file__).parents[4].parent / "shared" / "vectors" / "streams"
 CONFIG = {
+    "statestore.cache.max.bytes": 0,
     "__emit.interval.ms.kstreams.windowed.aggregation__": 0,
     "__emit.interval.ms.kstreams.outer.join.spurious.results.fix__": 0,
 }
@@ -52,7 +55,7 @@ def shown(key: Any, value: Any, timestamp: int | None) -> dict[str, Any]:
 class Run:
     """Runs a case on the test driver."""
 
-    def __init__(self, case: dict[str, Any]) -> None:
+    def __init__(self, case: dict[str, Any], state: TaskState | None = None) -> None:
         self._program = Program(case)
         sinks = [op["topic"] for op in case["topology"] if op["op"] == "to"]
         self._sinks = list(dict.fromkeys(sinks))
@@ -64,6 +67,7 @@ class Run:
             default_key_serde="string",
             default_value_serde="string",
             config=CONFIG,
+            state=state,
         )
 
     def step(self, step: dict[str, Any]) -> None:
@@ -120,6 +124,17 @@ def _sorted_keys(found: dict[str, list[dict[str, Any]]]) -> dict[str, list[dict[
 @MISSING
 @pytest.mark.parametrize("case", cases())
 def test_case_of_kafka_streams(case: dict[str, Any]) -> None:
+    run_case(case, None)
+
+
+@MISSING
+@pytest.mark.parametrize("case", [each for each in cases() if "error" not in each.values[0]])
+def test_case_with_stores_on_disk(case: dict[str, Any], tmp_path: Path) -> None:
+    """Every commit is written, so that all reads but those of a record's own writes are of disk."""
+    run_case(case, open_state(tmp_path / "0_0", batch_bytes=0))
+
+
+def run_case(case: dict[str, Any], state: TaskState | None) -> None:
     error = case.get("error")
     if error is not None and error["at"] == "build":
         kind = ValueError if error["class"] == "IllegalArgumentException" else StreamsError
@@ -127,7 +142,7 @@ def test_case_of_kafka_streams(case: dict[str, Any]) -> None:
             Program(case)
         assert str(raised.value) == error["message"]
         return
-    run = Run(case)
+    run = Run(case, state)
     program = run._program
     for names, wanted in program.split_names:
         assert names == sorted(wanted)
@@ -148,6 +163,7 @@ def test_case_of_kafka_streams(case: dict[str, Any]) -> None:
         assert run.store(name) == rows, name
     if "dropped" in case:
         assert run.driver.dropped_records == case["dropped"]
+    run.driver.close()
 
 
 def wire_bytes(case: dict[str, Any]) -> bytes | None:

@@ -1,0 +1,167 @@
+"""A task in a stream thread: its fetched records, and how far its changelogs are restored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum, auto
+from typing import Any
+
+from moldau.client.consumer_record import ConsumerRecord
+from moldau.client.topics import OffsetAndMetadata, TopicPartition
+from moldau.streams.machine import progress
+from moldau.streams.machine.inputs import Inputs, Lag
+from moldau.streams.machine.subtopologies import TaskId
+from moldau.streams.machine.task import Task
+
+Records = list[ConsumerRecord[Any, Any]]
+Committed = Mapping[TopicPartition, OffsetAndMetadata | None]
+
+
+class Stage(Enum):
+    """How far a task is."""
+
+    CREATED = auto()
+    RESTORING = auto()
+    RUNNING = auto()
+    CLOSED = auto()
+
+
+@dataclass(slots=True)
+class StoreLog:
+    """A store of a task and its partition of the changelog."""
+
+    store: str
+    partition: TopicPartition
+    is_source: bool
+    #: The next offset to restore; where restoring ends.
+    position: int = 0
+    end: int = 0
+
+
+class HostedTask:
+    """See the module. Owned by one stream thread; others only read its stores."""
+
+    def __init__(
+        self,
+        task_id: TaskId,
+        partitions: frozenset[TopicPartition],
+        task: Task,
+        *,
+        idle_ms: int,
+        buffered_max: int,
+    ) -> None:
+        self.id = task_id
+        self.partitions = partitions
+        self.task = task
+        self.logs = [
+            StoreLog(
+                each.store,
+                TopicPartition(each.topic, task_id.partition),
+                each.is_source,
+                each.checkpoint or 0,
+            )
+            for each in task.changelogs()
+        ]
+        self.stage = Stage.CREATED
+        self.inputs: Inputs[ConsumerRecord[Any, Any]] = Inputs(
+            partitions, idle_ms=idle_ms, buffered_max=buffered_max
+        )
+        self.commit_needed = False
+        self.processed = 0
+        self._committed: dict[progress.TopicPartition, str | None] = {}
+        # Where the fetched records of each partition end.
+        self._fetched: dict[TopicPartition, int] = {}
+
+    def resume_from(self, committed: Committed) -> None:
+        """Keep what was committed with the offsets until the stores are restored."""
+        for key in self.partitions:
+            found = committed.get(key)
+            metadata = None if found is None else found.metadata
+            self._committed[progress.TopicPartition(*key)] = metadata
+
+    def restore(self, log: StoreLog, records: Records, next_offset: int) -> None:
+        """Apply a batch of a changelog."""
+        log.position = next_offset
+        self.task.restore(
+            log.store,
+            [(each.key, each.value, each.timestamp, tuple(each.headers)) for each in records],
+            next_offset,
+        )
+
+    def start(self, wall_clock_ms: int) -> None:
+        """The stores are restored: records can be processed."""
+        self.task.wall_clock_ms = wall_clock_ms
+        self.task.initialize(self._committed)
+        self.stage = Stage.RUNNING
+
+    def add(self, key: TopicPartition, records: Records, next_offset: int | None) -> bool:
+        """Buffer fetched records; whether the partition is to be paused."""
+        if next_offset is not None:
+            self._fetched[key] = next_offset
+        elif records:
+            self._fetched[key] = records[-1].offset + 1
+        return self.inputs.add(key, records)
+
+    def process(self, now_ms: int, count_max: int, lag: Lag) -> int:
+        """Process records that are due; how many there were."""
+        if not self.inputs.ready(now_ms, lag):
+            return 0
+        records = self.inputs.take(count_max)
+        task = self.task
+        process = task.process
+        punctuates = task.waits_for_stream_time
+        for record in records:
+            headers = record.headers
+            process(
+                record.topic,
+                record.partition,
+                record.offset,
+                key=record.key,
+                value=record.value,
+                timestamp=record.timestamp,
+                headers=tuple(headers) if headers else (),
+            )
+            if punctuates:
+                task.punctuate_stream_time()
+        self.commit_needed = True
+        self.processed += len(records)
+        return len(records)
+
+    def prepare_commit(self) -> dict[TopicPartition, OffsetAndMetadata]:
+        """Write what is held back; the offsets to commit.
+
+        Where nothing is buffered, offsets without records count too, such as those of markers.
+        """
+        found = {}
+        for place, offset in self.task.prepare_commit().items():
+            key = TopicPartition(*place)
+            next_offset = offset.offset
+            if self.inputs.is_empty(key):
+                next_offset = max(next_offset, self._fetched.get(key, 0))
+            found[key] = OffsetAndMetadata(next_offset, offset.metadata)
+        return found
+
+    def on_committed(self, ends: Mapping[TopicPartition, int]) -> None:
+        """What `prepare_commit` returned is committed; `ends` are those of the changelogs."""
+        self.commit_needed = False
+        offsets = {}
+        for log in self.logs:
+            if log.partition in ends:
+                offsets[log.store] = log.position = ends[log.partition]
+        self.task.committed(offsets)
+
+    def checkpoint(self) -> None:
+        """All is committed: make the stores on disk durable now."""
+        self.task.committed({}, force=True)
+
+    def close(self) -> None:
+        """Close processors and stores; what is not committed is given up."""
+        if self.stage is not Stage.CLOSED:
+            self.stage = Stage.CLOSED
+            self.task.close()
+
+
+def waiting(tasks: Iterable[HostedTask]) -> bool:
+    """Whether a task has fetched records that are not processed."""
+    return any(len(task.inputs) for task in tasks if task.stage is Stage.RUNNING)

@@ -1,0 +1,108 @@
+"""Creates the internal topics of an application, or checks those that exist."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterable
+
+from moldau.client import Admin, NewTopic
+from moldau.client.errors import KafkaError, TopicExistsError
+from moldau.streams.errors import StreamsError
+from moldau.streams.hosts.settings import StreamsSettings
+from moldau.streams.machine.subtopologies import (
+    Plan,
+    changelog_config,
+    partition_counts,
+    repartition_config,
+)
+
+_log = logging.getLogger(__name__)
+
+
+def ensure_topics(admin: Admin, plan: Plan, settings: StreamsSettings) -> dict[str, int]:
+    """Create what is missing; the partition counts of all topics that the application uses.
+
+    Raises MissingSourceTopicError for an input that does not exist, and StreamsError for an
+    internal topic whose number of partitions is another than the topology needs.
+    """
+    known = _known_counts(admin, plan)
+    wanted = partition_counts(plan, known)
+    for topic, count in wanted.items():
+        if topic in known and known[topic] != count:
+            raise StreamsError(
+                f"Existing internal topic {topic} has invalid partitions: expected: {count}; "
+                f"actual: {known[topic]}. Use 'moldau streams-application-reset' tool to clean up "
+                f"invalid topics before processing."
+            )
+    missing = [topic for topic in wanted if topic not in known]
+    if missing:
+        configs = _configs(plan, settings)
+        _create(admin, [(topic, wanted[topic], configs[topic]) for topic in missing], settings)
+    return known | wanted
+
+
+def _known_counts(admin: Admin, plan: Plan) -> dict[str, int]:
+    """The partition counts of the topics that the plan names, as far as they exist."""
+    wanted = set(plan.repartition_counts) | plan.global_topics
+    for each in plan.subtopologies:
+        wanted |= each.topics
+        wanted.update(changelog.topic for changelog in each.changelogs.values())
+    names = {listing.name for listing in admin.list_topics().values()}
+    found = {
+        topic
+        for topic in names
+        if topic in wanted or any(each.reads(topic) for each in plan.subtopologies if each.patterns)
+    }
+    if not found:
+        return {}
+    return {
+        description.name: len(description.partitions)
+        for description in admin.describe_topics(sorted(found)).values()
+    }
+
+
+def _configs(plan: Plan, settings: StreamsSettings) -> dict[str, dict[str, str]]:
+    overrides = settings.topic_configs
+    configs = {topic: repartition_config(overrides) for topic in plan.repartition_counts}
+    for each in plan.subtopologies:
+        for changelog in each.changelogs.values():
+            configs[changelog.topic] = changelog_config(
+                changelog, overrides, additional_retention_ms=settings.additional_retention_ms
+            )
+    return configs
+
+
+def _create(
+    admin: Admin, topics: Iterable[tuple[str, int, dict[str, str]]], settings: StreamsSettings
+) -> None:
+    """All instances create them at the same time: one that exists by now is as good."""
+    topics = list(topics)
+    new = [
+        NewTopic(name, count, settings.replication_factor, configs)
+        for name, count, configs in topics
+    ]
+    results = admin.create_topics(new, check=False)
+    for topic, error in results.errors.items():
+        if not isinstance(error, TopicExistsError):
+            raise StreamsError(
+                f"Could not create internal topic {topic}: {error}. Check replication.factor and "
+                f"the permissions of the application."
+            ) from error
+    _log.info("created internal topics %s", ", ".join(name for name, _, _ in topics))
+    _await_leaders(admin, [name for name, _, _ in topics], settings.task_timeout_ms)
+
+
+def _await_leaders(admin: Admin, topics: list[str], limit_ms: int) -> None:
+    deadline = time.monotonic() + limit_ms / 1000
+    while True:
+        try:
+            found = admin.describe_topics(topics)
+            if all(part.leader for each in found.values() for part in each.partitions):
+                return
+        except KafkaError as error:
+            if not error.retriable or time.monotonic() > deadline:
+                raise
+        if time.monotonic() > deadline:
+            raise StreamsError(f"internal topics have no leaders yet: {', '.join(topics)}")
+        time.sleep(0.05)

@@ -1,0 +1,103 @@
+"""Reads an assembly as a `Plan`: its sub-topologies with the names of topics on the cluster."""
+
+from __future__ import annotations
+
+from moldau.streams.machine.definitions import ProcessorDefinition, SinkDefinition, SourceDefinition
+from moldau.streams.machine.subtopologies import ChangelogTopic, Plan, SubTopology
+from moldau.streams.topology.assembly import Assembly
+
+
+def topic_name(assembly: Assembly, application_id: str, topic: str) -> str:
+    """The name of a topic on the cluster: internal ones begin with the application's id."""
+    return f"{application_id}-{topic}" if topic in assembly.internal_topics else topic
+
+
+def changelog_name(assembly: Assembly, application_id: str, store: str) -> str:
+    """The changelog topic of a store."""
+    source = assembly.source_changelogs.get(store)
+    if source is not None:
+        return topic_name(assembly, application_id, source)
+    return f"{application_id}-{store}-changelog"
+
+
+def plan_of(assembly: Assembly, application_id: str) -> Plan:
+    """The plan of a topology."""
+
+    def name(topic: str) -> str:
+        return topic_name(assembly, application_id, topic)
+
+    subtopologies = []
+    global_topics: set[str] = set()
+    for number, nodes in enumerate(assembly.groups()):
+        sources = [
+            node for each in nodes if isinstance(node := assembly.nodes[each], SourceDefinition)
+        ]
+        if assembly.is_global(nodes):
+            global_topics.update(topic for source in sources for topic in source.topics)
+            continue
+        topics = {topic for source in sources for topic in source.topics}
+        internal = {topic for topic in topics if topic in assembly.internal_topics}
+        subtopologies.append(
+            SubTopology(
+                number=number,
+                nodes=tuple(nodes),
+                topics=frozenset(topics - internal),
+                patterns=tuple(each.pattern for each in sources if each.pattern is not None),
+                repartition_topics=frozenset(map(name, internal)),
+                sinks=frozenset(_sinks(assembly, nodes, application_id)),
+                changelogs=_changelogs(assembly, nodes, application_id),
+            )
+        )
+    return Plan(
+        application_id=application_id,
+        subtopologies=subtopologies,
+        repartition_counts={
+            name(topic): count for topic, count in assembly.internal_topics.items()
+        },
+        copartitioned=[
+            frozenset(
+                name(topic)
+                for source in group
+                for topic in _topics(assembly, source)
+            )
+            for group in assembly.copartitioned
+        ],
+        global_topics=frozenset(global_topics),
+    )
+
+
+def _sinks(assembly: Assembly, nodes: list[str], application_id: str) -> set[str]:
+    found = set()
+    for each in nodes:
+        node = assembly.nodes[each]
+        if isinstance(node, SinkDefinition) and isinstance(node.topic, str):
+            found.add(topic_name(assembly, application_id, node.topic))
+    return found
+
+
+def _topics(assembly: Assembly, source: str) -> list[str]:
+    node = assembly.nodes.get(source)
+    return node.topics if isinstance(node, SourceDefinition) else []
+
+
+def _changelogs(
+    assembly: Assembly, nodes: list[str], application_id: str
+) -> dict[str, ChangelogTopic]:
+    found: dict[str, ChangelogTopic] = {}
+    for each in nodes:
+        node = assembly.nodes[each]
+        if not isinstance(node, ProcessorDefinition):
+            continue
+        for store in node.stores:
+            builder = assembly.stores.get(store)
+            if builder is None:
+                continue
+            is_source = store in assembly.source_changelogs
+            if builder.logging or is_source:
+                found[store] = ChangelogTopic(
+                    changelog_name(assembly, application_id, store),
+                    builder.retention_ms,
+                    builder.history_ms,
+                    is_source=is_source,
+                )
+    return found

@@ -1,0 +1,227 @@
+"""Fills the stores of tasks from their changelogs, and keeps those of standby tasks up to date.
+
+Invariants: an active task is restored up to the end that its changelogs had after the offsets of
+its inputs were read, so it has every update that belongs to these offsets; a changelog's end counts
+only when no transaction is open in it, since an open one may still be committed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from moldau.client import Admin, Consumer, OffsetSpec
+from moldau.client.consumer_record import ConsumerRecord
+from moldau.client.topics import OffsetAndMetadata, TopicPartition
+from moldau.streams.hosts.hosted_task import Committed, HostedTask, Stage, StoreLog
+
+#: The end of a standby task's changelog: there is none.
+FOLLOWED = -1
+
+
+class RestoreListener(Protocol):
+    """What an application implements to follow the restoring of its stores."""
+
+    def on_restore_start(
+        self, partition: TopicPartition, store: str, start: int, end: int
+    ) -> None: ...
+
+    def on_batch_restored(
+        self, partition: TopicPartition, store: str, end: int, count: int
+    ) -> None: ...
+
+    def on_restore_end(self, partition: TopicPartition, store: str, total: int) -> None: ...
+
+
+class Restorer:
+    """Of one stream thread, which calls it."""
+
+    def __init__(
+        self,
+        settings: Mapping[str, Any],
+        admin: Admin,
+        *,
+        exactly_once: bool,
+        listener: Callable[[], RestoreListener | None],
+    ) -> None:
+        self._settings = dict(settings)
+        self._admin = admin
+        self._exactly_once = exactly_once
+        self._listener = listener
+        self._consumer: Consumer[Any, Any] | None = None
+        self._logs: dict[TopicPartition, StoreLog] = {}
+        self._tasks: dict[TopicPartition, HostedTask] = {}
+        #: Tasks whose changelogs have an open transaction.
+        self._waiting: list[tuple[HostedTask, Committed]] = []
+        self._restored: dict[TopicPartition, int] = {}
+        self.restored_total = 0
+
+    @property
+    def has_active(self) -> bool:
+        """Whether an active task waits for its stores."""
+        return bool(self._waiting) or any(
+            task.stage is Stage.RESTORING for task in self._tasks.values()
+        )
+
+    @property
+    def is_idle(self) -> bool:
+        return not self._logs and not self._waiting
+
+    def add_active(
+        self, task: HostedTask, committed: Committed
+    ) -> None:
+        """Restore a task whose inputs continue at `committed`."""
+        task.stage = Stage.RESTORING
+        self._waiting.append((task, committed))
+
+    def add_standby(self, task: HostedTask) -> None:
+        """Follow the changelogs of a task that another instance runs."""
+        for log in task.logs:
+            if not log.is_source:
+                log.end = FOLLOWED
+                self._follow(task, log)
+        self._assign()
+
+    def remove(self, task: HostedTask) -> None:
+        """The task is closed."""
+        self._waiting = [(each, offsets) for each, offsets in self._waiting if each is not task]
+        for log in task.logs:
+            if self._logs.get(log.partition) is log:
+                del self._logs[log.partition]
+                del self._tasks[log.partition]
+        self._assign()
+
+    def poll(self, timeout: float) -> list[HostedTask]:
+        """Restore what has arrived; the active tasks that are complete now."""
+        complete = self._begin()
+        if not self._logs or self._consumer is None:
+            return complete
+        records = self._consumer.poll(timeout)
+        next_offsets = records.next_offsets()
+        for key in {*next_offsets, *records.partitions()}:
+            log = self._logs.get(key)
+            if log is not None:
+                self._apply(log, records.records(key), next_offsets.get(key))
+        return complete + self._finish()
+
+    def _apply(
+        self,
+        log: StoreLog,
+        records: list[ConsumerRecord[Any, Any]],
+        next_offset: OffsetAndMetadata | None,
+    ) -> None:
+        """Restore records before the end. A standby task has everything: there is no end."""
+        position = log.position if not records else records[-1].offset + 1
+        if next_offset is not None:
+            position = max(position, next_offset.offset)
+        if log.end != FOLLOWED and position > log.end:
+            records = [record for record in records if record.offset < log.end]
+            position = log.end
+        self._tasks[log.partition].restore(log, records, position)
+        self.restored_total += len(records)
+        self._restored[log.partition] = self._restored.get(log.partition, 0) + len(records)
+        if records:
+            self._tell("on_batch_restored", log, position, len(records))
+
+    def _begin(self) -> list[HostedTask]:
+        """Find the ends of the changelogs of new tasks."""
+        if not self._waiting:
+            return []
+        complete, waiting = [], []
+        for task, committed in self._waiting:
+            ends = self._ends(task, committed)
+            if ends is None:
+                waiting.append((task, committed))
+                continue
+            starts = self._starts(task)
+            for log in task.logs:
+                log.end = ends[log.partition]
+                log.position = max(log.position, starts.get(log.partition, 0))
+                if log.position < log.end:
+                    self._tell("on_restore_start", log, log.position, log.end)
+                    self._follow(task, log)
+            if all(log.position >= log.end for log in task.logs):
+                complete.append(task)
+        self._waiting = waiting
+        self._assign()
+        return complete
+
+    def _ends(
+        self, task: HostedTask, committed: Committed
+    ) -> dict[TopicPartition, int] | None:
+        """Where restoring ends; `None` while a transaction is open in one of the changelogs."""
+        ends: dict[TopicPartition, int] = {}
+        asked = []
+        for log in task.logs:
+            if log.is_source:
+                found = committed.get(log.partition)
+                ends[log.partition] = 0 if found is None else found.offset
+            else:
+                asked.append(log.partition)
+        if not asked:
+            return ends
+        specs = dict.fromkeys(asked, OffsetSpec.latest())
+        latest = self._admin.list_offsets(specs)
+        if self._exactly_once:
+            stable = self._admin.list_offsets(specs, isolation_level="read_committed")
+            if any(stable[key].offset < latest[key].offset for key in asked):
+                return None
+        ends.update((key, latest[key].offset) for key in asked)
+        return ends
+
+    def _starts(self, task: HostedTask) -> dict[TopicPartition, int]:
+        """Where the changelogs begin: what expired before is not waited for."""
+        specs = {log.partition: OffsetSpec.earliest() for log in task.logs if not log.is_source}
+        found = self._admin.list_offsets(specs) if specs else {}
+        return {key: found[key].offset for key in specs}
+
+    def _follow(self, task: HostedTask, log: StoreLog) -> None:
+        self._logs[log.partition] = log
+        self._tasks[log.partition] = task
+
+    def _finish(self) -> list[HostedTask]:
+        """Stop reading changelogs that are restored; the tasks that have all of theirs."""
+        complete = []
+        done = [
+            log
+            for log in self._logs.values()
+            if log.end != FOLLOWED and log.position >= log.end
+        ]
+        for log in done:
+            key = log.partition
+            task = self._tasks[key]
+            self._tell("on_restore_end", log, self._restored.pop(key, 0))
+            del self._logs[key]
+            del self._tasks[key]
+            if task not in self._tasks.values():
+                complete.append(task)
+        if done:
+            self._assign()
+        return complete
+
+    def _assign(self) -> None:
+        """Read the changelogs that are being followed, each from where it is."""
+        wanted = set(self._logs)
+        if self._consumer is None:
+            if not wanted:
+                return
+            self._consumer = Consumer(self._settings)
+        before = self._consumer.assignment()
+        if wanted == before:
+            return
+        if not wanted:
+            self._consumer.unsubscribe()
+            return
+        self._consumer.assign(sorted(wanted))
+        for key in wanted - before:
+            self._consumer.seek(key, self._logs[key].position)
+
+    def _tell(self, what: str, log: StoreLog, *arguments: int) -> None:
+        listener = self._listener()
+        if listener is not None:
+            getattr(listener, what)(log.partition, log.store, *arguments)
+
+    def close(self) -> None:
+        if self._consumer is not None:
+            self._consumer.close()
+            self._consumer = None

@@ -1,0 +1,311 @@
+"""The settings of an application, checked, and those of its clients."""
+
+from __future__ import annotations
+
+import importlib
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from moldau.client.config.admin_keys import ADMIN_KEYS
+from moldau.client.config.consumer_keys import CONSUMER_KEYS
+from moldau.client.config.producer_keys import PRODUCER_KEYS
+from moldau.client.config.settings import parse_settings
+from moldau.client.errors import ConfigError
+from moldau.config.definition import ConfigDef
+from moldau.config.suggestions import did_you_mean
+from moldau.config.variables import is_provider_key
+from moldau.streams.errors import StreamsError
+from moldau.streams.hosts.settings_keys import (
+    EXACTLY_ONCE,
+    NO_EFFECT,
+    REFUSED,
+    STREAMS_KEYS,
+)
+from moldau.streams.machine.definitions import TimestampExtractor
+from moldau.streams.machine.task import Handlers, fail_on_error, skip_on_error
+from moldau.streams.records import RecordContext
+
+COMMIT_INTERVAL_MS_EXACTLY_ONCE = 100
+TRANSACTION_TIMEOUT_MS = 10_000
+
+CONSUMER_PREFIXES = ("consumer.", "main.consumer.", "restore.consumer.", "global.consumer.")
+_CLIENTS: dict[str, ConfigDef] = {
+    **dict.fromkeys(CONSUMER_PREFIXES, CONSUMER_KEYS),
+    "producer.": PRODUCER_KEYS,
+    "admin.": ADMIN_KEYS,
+}
+_TOPIC = "topic."
+#: Of Kafka Streams itself, for tests: they go to the processors.
+_INTERNAL = "__"
+#: What the host decides, and a setting of a client must not.
+_FIXED = {
+    "consumer.": ("enable.auto.commit", "group.id", "partition.assignment.strategy"),
+    "producer.": ("enable.idempotence", "transactional.id"),
+}
+_JAVA_HANDLERS: dict[str, Any] = {
+    "LogAndFailExceptionHandler": fail_on_error,
+    "LogAndFailProcessingExceptionHandler": fail_on_error,
+    "DefaultProductionExceptionHandler": fail_on_error,
+    "LogAndContinueExceptionHandler": skip_on_error,
+    "LogAndContinueProcessingExceptionHandler": skip_on_error,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamsSettings:
+    """Kafka's keys as the host uses them; `values` has all of them by Kafka's names."""
+
+    values: Mapping[str, Any] = field(repr=False)
+    given: Mapping[str, Any] = field(repr=False)
+    application_id: str
+    client_id: str
+    application_server: str
+    exactly_once: bool
+    commit_interval_ms: int
+    poll_ms: int
+    num_stream_threads: int
+    num_standby_replicas: int
+    max_task_idle_ms: int
+    buffered_records_per_partition: int
+    task_timeout_ms: int
+    replication_factor: int | None
+    additional_retention_ms: int
+    repartition_purge_interval_ms: int
+    state_dir: Path
+    #: For all threads of the instance together.
+    cache_max_bytes: int
+    #: Whether `group.protocol` asks for a streams group (KIP-1071).
+    streams_group: bool
+    timestamp_extractor: TimestampExtractor | None
+    handlers: Handlers
+    #: For internal topics, from keys that begin with `topic.`.
+    topic_configs: Mapping[str, str]
+
+    @classmethod
+    def of(cls, config: Mapping[str, Any] | None, keywords: Mapping[str, Any]) -> StreamsSettings:
+        """From what the application gave; raises ConfigError."""
+        given = _gathered(config, keywords)
+        own = {
+            name: value
+            for name, value in given.items()
+            if name in STREAMS_KEYS or is_provider_key(name)
+        }
+        values = parse_settings(STREAMS_KEYS, own, no_effect=NO_EFFECT)
+        _check(values, given)
+        exactly_once = values["processing.guarantee"] == EXACTLY_ONCE
+        interval_ms = values["commit.interval.ms"]
+        if exactly_once and "commit.interval.ms" not in given:
+            interval_ms = COMMIT_INTERVAL_MS_EXACTLY_ONCE
+        replication_factor = values["replication.factor"]
+        folder = values["state.dir"] or str(Path(tempfile.gettempdir()) / "kafka-streams")
+        return cls(
+            values=values,
+            given=given,
+            application_id=values["application.id"],
+            client_id=values["client.id"],
+            application_server=values["application.server"],
+            exactly_once=exactly_once,
+            commit_interval_ms=interval_ms,
+            poll_ms=values["poll.ms"],
+            num_stream_threads=values["num.stream.threads"],
+            num_standby_replicas=values["num.standby.replicas"],
+            max_task_idle_ms=values["max.task.idle.ms"],
+            buffered_records_per_partition=values["buffered.records.per.partition"],
+            task_timeout_ms=values["task.timeout.ms"],
+            replication_factor=None if replication_factor < 0 else replication_factor,
+            additional_retention_ms=values["windowstore.changelog.additional.retention.ms"],
+            repartition_purge_interval_ms=values["repartition.purge.interval.ms"],
+            state_dir=Path(folder) / values["application.id"],
+            cache_max_bytes=_cache_max_bytes(values, given),
+            streams_group=values["group.protocol"].lower() == "streams",
+            timestamp_extractor=_extractor(values["default.timestamp.extractor"]),
+            handlers=_handlers(values),
+            topic_configs={
+                name.removeprefix(_TOPIC): str(value)
+                for name, value in given.items()
+                if name.startswith(_TOPIC)
+            },
+        )
+
+    @property
+    def isolation_level(self) -> str:
+        return "read_committed" if self.exactly_once else "read_uncommitted"
+
+    def consumer(self, kind: str, **fixed: Any) -> dict[str, Any]:
+        """The settings of the `main`, the `restore` or the `global` consumer."""
+        return {
+            "max.poll.records": 1000,
+            **self._client("consumer.", f"{kind}.consumer."),
+            "enable.auto.commit": False,
+            "allow.auto.create.topics": False,
+            "isolation.level": self.isolation_level,
+            **{name.replace("_", "."): value for name, value in fixed.items()},
+        }
+
+    def producer(self, client_id: str, transactional_id: str | None) -> dict[str, Any]:
+        """The settings of a thread's producer."""
+        settings: dict[str, Any] = {"linger.ms": 100, **self._client("producer.")}
+        settings["client.id"] = client_id
+        if transactional_id is not None:
+            settings.setdefault("transaction.timeout.ms", TRANSACTION_TIMEOUT_MS)
+            settings["transactional.id"] = transactional_id
+        return settings
+
+    def admin(self, client_id: str) -> dict[str, Any]:
+        """The settings of the admin client."""
+        return {**self._client("admin."), "client.id": client_id}
+
+    def _client(self, *prefixes: str) -> dict[str, Any]:
+        """What is given for a kind of client: without a prefix first, then by each prefix."""
+        known = _CLIENTS[prefixes[0]]
+        given = self.given
+        found = {
+            name: value
+            for name, value in given.items()
+            if is_provider_key(name)
+            or (name in known and (name not in STREAMS_KEYS or name == "bootstrap.servers"))
+        }
+        for prefix in prefixes:
+            for name, value in given.items():
+                if name.startswith(prefix) and name.removeprefix(prefix) in known:
+                    found[name.removeprefix(prefix)] = value
+        return found
+
+
+def _gathered(config: Mapping[str, Any] | None, keywords: Mapping[str, Any]) -> dict[str, Any]:
+    """Mapping and keyword arguments in one, by Kafka's names; unknown names are refused."""
+    given = dict(config or {})
+    by_field = _fields()
+    for word, value in keywords.items():
+        given[by_field.get(word) or _prefixed(word, by_field) or word] = value
+    for name in given:
+        if not _is_known(name):
+            raise ConfigError(
+                f"Unknown configuration {name}.{did_you_mean(name, STREAMS_KEYS)}", key=name
+            )
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _fields() -> dict[str, str]:
+    tables = (ADMIN_KEYS, PRODUCER_KEYS, CONSUMER_KEYS, STREAMS_KEYS)
+    return {key.field: name for table in tables for name, key in table.items()}
+
+
+def _prefixed(word: str, by_field: Mapping[str, str]) -> str | None:
+    for prefix in _CLIENTS:
+        start = prefix.replace(".", "_")
+        if word.startswith(start) and (name := by_field.get(word.removeprefix(start))):
+            return prefix + name
+    if word.startswith("topic_"):
+        return word.replace("_", ".")
+    return None
+
+
+def _is_known(name: str) -> bool:
+    if name.startswith((_TOPIC, _INTERNAL)) or is_provider_key(name) or name in STREAMS_KEYS:
+        return True
+    for prefix, table in _CLIENTS.items():
+        if name in table or (name.startswith(prefix) and name.removeprefix(prefix) in table):
+            return True
+    return False
+
+
+def _check(values: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+    for name, advice in REFUSED.items():
+        if values[name] != STREAMS_KEYS[name].default:
+            raise ConfigError.invalid(name, values[name], advice)
+    for prefix, names in _FIXED.items():
+        for name in names:
+            for each in (name, prefix + name):
+                if each in given:
+                    raise ConfigError(f"{each} is set by the application: remove it", key=each)
+    server = values["application.server"]
+    if server and not server.rpartition(":")[2].isdigit():
+        raise ConfigError.invalid("application.server", server, "must have the form host:port")
+
+
+def _cache_max_bytes(values: Mapping[str, Any], given: Mapping[str, Any]) -> int:
+    """The newer name wins."""
+    name = "statestore.cache.max.bytes"
+    old = "cache.max.bytes.buffering"
+    return int(values[old] if old in given and name not in given else values[name])
+
+
+def _wall_clock(context: RecordContext, value: Any, partition_time: int) -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _skip_invalid(context: RecordContext, value: Any, partition_time: int) -> int:
+    return context.timestamp
+
+
+def _use_partition_time(context: RecordContext, value: Any, partition_time: int) -> int:
+    return context.timestamp if context.timestamp >= 0 else partition_time
+
+
+def _fail_on_invalid(context: RecordContext, value: Any, partition_time: int) -> int:
+    if context.timestamp < 0:
+        raise StreamsError(
+            f"Input record {context.topic}-{context.partition} at offset {context.offset} has "
+            f"invalid (negative) timestamp {context.timestamp}. Use a different "
+            f"default.timestamp.extractor to process this data."
+        )
+    return context.timestamp
+
+
+_JAVA_EXTRACTORS: dict[str, TimestampExtractor] = {
+    "FailOnInvalidTimestamp": _fail_on_invalid,
+    "LogAndSkipOnInvalidTimestamp": _skip_invalid,
+    "UsePartitionTimeOnInvalidTimestamp": _use_partition_time,
+    "WallclockTimestampExtractor": _wall_clock,
+}
+
+
+def _extractor(given: Any) -> TimestampExtractor | None:
+    """What sources use that name none; without a setting the records' own times, as they are."""
+    if given is None:
+        return None
+    if isinstance(given, str) and given.rpartition(".")[2] in _JAVA_EXTRACTORS:
+        return _JAVA_EXTRACTORS[given.rpartition(".")[2]]
+    return _resolved("default.timestamp.extractor", given)
+
+
+def _handlers(values: Mapping[str, Any]) -> Handlers:
+    def handler(name: str, old: str | None = None) -> Callable[..., Any]:
+        found = values[name]
+        if found is None and old is not None:
+            found = values[old]
+        return fail_on_error if found is None else _resolved(name, found)
+
+    return Handlers(
+        deserialization=handler(
+            "deserialization.exception.handler", "default.deserialization.exception.handler"
+        ),
+        processing=handler("processing.exception.handler"),
+        production=handler("production.exception.handler", "default.production.exception.handler"),
+        dead_letter_topic=values["errors.dead.letter.queue.topic.name"],
+    )
+
+
+def _resolved(name: str, given: Any) -> Callable[..., Any]:
+    """A function, the dotted path of one, or one of Kafka's handlers."""
+    if isinstance(given, str):
+        short = given.rpartition(".")[2]
+        if short in _JAVA_HANDLERS:
+            return _JAVA_HANDLERS[short]  # type: ignore[no-any-return]
+        module, dot, attribute = given.rpartition(".")
+        try:
+            if not dot:
+                raise ImportError(f"{given} has no module")
+            given = getattr(importlib.import_module(module), attribute)
+        except (ImportError, AttributeError) as error:
+            raise ConfigError.invalid(name, given, f"cannot be imported: {error}") from error
+    if not callable(given):
+        raise ConfigError.invalid(name, given, "must be a function, or the dotted path of one")
+    return given  # type: ignore[no-any-return]
+
+

@@ -1,0 +1,92 @@
+"""The folder of an instance under `state.dir`: its identity, and what its stores keep on disk.
+
+Invariant: one running instance holds the lock of a folder. Another one that finds it held gets an
+identity of its own, which does not survive it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import logging
+import os
+import shutil
+import uuid
+from io import TextIOWrapper
+from pathlib import Path
+
+from moldau.streams.errors import StreamsError
+from moldau.streams.machine.subtopologies import TaskId
+from moldau.streams.stores.base import TaskState
+from moldau.streams.stores.disk import lmdb_module, open_state
+
+PROCESS_FILE = "kafka-streams-process-metadata"
+
+_log = logging.getLogger(__name__)
+
+
+class StateDirectory:
+    """See the module."""
+
+    def __init__(self, folder: Path, *, on_disk: bool = True) -> None:
+        self.folder = folder
+        self._on_disk = on_disk
+        self._file: TextIOWrapper | None = None
+        self.process_id = str(uuid.uuid4())
+        #: Whether the identity is the same after a restart.
+        self.is_lasting = False
+
+    def open(self) -> None:
+        """Take the folder's lock, and its identity: made at the first start."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self._file = (self.folder / PROCESS_FILE).open("a+", encoding="utf-8")
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            self.close()
+            _log.info("state directory %s is not this instance's own: %s", self.folder, error)
+            return
+        self.is_lasting = True
+        self._file.seek(0)
+        try:
+            self.process_id = str(uuid.UUID(json.load(self._file)["processId"]))
+        except (ValueError, KeyError, TypeError):
+            self._file.seek(0)
+            self._file.truncate()
+            json.dump({"processId": self.process_id}, self._file)
+            self._file.flush()
+            os.fsync(self._file.fileno())
+
+    def open_task(self, task_id: TaskId) -> TaskState | None:
+        """The local state of a task; `None` where stores are kept in memory."""
+        try:
+            lmdb_module()
+        except StreamsError as error:
+            if self._on_disk:
+                _log.warning("stores are kept in memory: %s", error)
+                self._on_disk = False
+            return None
+        folder = self._tasks_folder / str(task_id)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        return open_state(folder)
+
+    @property
+    def _tasks_folder(self) -> Path:
+        """An instance that does not hold the lock has a folder of its own, while it runs."""
+        return self.folder if self.is_lasting else self.folder / f"instance-{self.process_id}"
+
+    def clean_up(self) -> None:
+        """Delete the stores of all tasks; the identity remains."""
+        if not self.folder.is_dir():
+            return
+        for each in self.folder.iterdir():
+            if each.is_dir():
+                shutil.rmtree(each, ignore_errors=True)
+
+    def close(self) -> None:
+        """Release the lock."""
+        if not self.is_lasting:
+            shutil.rmtree(self._tasks_folder, ignore_errors=True)
+        if self._file is not None:
+            self._file.close()
+            self._file = None

@@ -1,0 +1,330 @@
+"""A stream thread: one member of the group, and the loop that runs its tasks.
+
+The loop polls, restores, processes what was fetched, fires punctuations and commits. When a commit
+is refused because the group has moved on, everything since the last commit is given up and the
+thread joins again.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from moldau.client import Admin, Consumer
+from moldau.client.consumer import GroupMembershipOperation
+from moldau.client.errors import KafkaError, WakeupError
+from moldau.streams.errors import StreamsError, TaskMigratedError
+from moldau.streams.hosts.assignor import TaskAssignor
+from moldau.streams.hosts.restoring import RestoreListener, Restorer
+from moldau.streams.hosts.settings import StreamsSettings
+from moldau.streams.hosts.task_factory import TaskFactory
+from moldau.streams.hosts.task_manager import TaskManager
+from moldau.streams.hosts.thread_metrics import ThreadMetrics
+from moldau.streams.hosts.writing import MIGRATED, Writer
+from moldau.streams.machine.lifecycle import ThreadState, UncaughtExceptionResponse
+from moldau.streams.machine.placement import MemberState, Placed
+from moldau.streams.machine.subtopologies import Plan
+
+_ANNOUNCE_S = 10.0
+
+_log = logging.getLogger(__name__)
+
+
+class ThreadHost(Protocol):
+    """The application, as a thread sees it."""
+
+    settings: StreamsSettings
+    plan: Plan
+
+    @property
+    def admin(self) -> Admin: ...
+
+    @property
+    def process_id(self) -> str: ...
+
+    @property
+    def is_identity_lasting(self) -> bool: ...
+
+    @property
+    def shutdown_requested(self) -> bool: ...
+
+    @property
+    def is_paused(self) -> bool: ...
+
+    @property
+    def restore_listener(self) -> RestoreListener | None: ...
+
+    def factory(self, writer: Writer) -> TaskFactory: ...
+
+    def thread_metrics(self, name: str) -> ThreadMetrics: ...
+
+    def on_thread_state(self, thread: StreamThread, state: ThreadState) -> None: ...
+
+    def on_thread_error(
+        self, thread: StreamThread, error: BaseException
+    ) -> UncaughtExceptionResponse: ...
+
+    def replace(self, thread: StreamThread) -> None: ...
+
+    def on_placed(self, thread: StreamThread, placed: Placed) -> None: ...
+
+    def refresh_topics(self) -> None: ...
+
+
+class StreamThread:
+    """See the module. Others call `start`, `stop`, `join` and read `tasks`."""
+
+    def __init__(self, host: ThreadHost, name: str, number: int) -> None:
+        self.name = name
+        self.number = number
+        self.state = ThreadState.CREATED
+        self._host = host
+        self._settings = settings = host.settings
+        self._stopping = threading.Event()
+        self._leave = True
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self.metrics = host.thread_metrics(name)
+        self._writer = Writer(
+            self._producer_settings,
+            exactly_once=settings.exactly_once,
+            task_timeout_ms=settings.task_timeout_ms,
+        )
+        self._restorer = Restorer(
+            settings.consumer(
+                "restore", client_id=f"{name}-restore-consumer", auto_offset_reset="earliest"
+            ),
+            host.admin,
+            exactly_once=settings.exactly_once,
+            listener=lambda: host.restore_listener,
+        )
+        self.tasks = TaskManager(
+            host.plan,
+            host.factory(self._writer),
+            self._writer,
+            self._restorer,
+            self.metrics,
+            enter=self._enter,
+        )
+        self._assignor = TaskAssignor(
+            host.plan,
+            standby_replicas=settings.num_standby_replicas,
+            state=self._member_state,
+            on_placed=lambda placed: host.on_placed(self, placed),
+        )
+        self._placed = self._assignor.placed
+        self._consumer: Consumer[Any, Any] | None = None
+        self._commit_due_ms = 0
+        self._purge_due_ms = 0
+
+    # From other threads.
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self, *, leave: bool = True) -> None:
+        """Ask the thread to commit, close its tasks and end."""
+        self._leave = leave
+        self._stopping.set()
+        consumer = self._consumer
+        if consumer is not None:
+            consumer.wakeup()
+
+    def join(self, timeout: float | None = None) -> bool:
+        """Wait for the end; whether it came."""
+        if self.is_current or self._thread.ident is None:
+            return True
+        self._thread.join(timeout)
+        return not self._thread.is_alive()
+
+    @property
+    def is_current(self) -> bool:
+        return threading.current_thread() is self._thread
+
+    # Its clients.
+
+    @property
+    def _identity(self) -> str:
+        return f"{self._host.process_id}-{self.number}"
+
+    def _producer_settings(self) -> dict[str, Any]:
+        settings = self._settings
+        transactional_id = f"{settings.application_id}-{self._identity}"
+        return settings.producer(
+            f"{self.name}-producer", transactional_id if settings.exactly_once else None
+        )
+
+    def _consumer_settings(self) -> dict[str, Any]:
+        settings = self._settings
+        given = settings.consumer("main", client_id=f"{self.name}-consumer")
+        given.setdefault("auto.offset.reset", "earliest")
+        given["group.id"] = settings.application_id
+        given["partition.assignment.strategy"] = [self._assignor]
+        instance_id = given.get("group.instance.id")
+        if instance_id is not None:
+            given["group.instance.id"] = f"{instance_id}-{self.number}"
+        elif self._host.is_identity_lasting:
+            # A killed instance that comes back takes its tasks over without a rebalance.
+            given["group.instance.id"] = self._identity
+        return given
+
+    def _member_state(self) -> MemberState:
+        return MemberState(
+            process_id=self._host.process_id,
+            endpoint=self._settings.application_server,
+            standby=frozenset(self.tasks.standbys),
+            shutdown=self._host.shutdown_requested,
+        )
+
+    @property
+    def consumer(self) -> Consumer[Any, Any]:
+        if self._consumer is None:
+            raise StreamsError(f"{self.name} is closed")
+        return self._consumer
+
+    def _open(self) -> None:
+        self._writer.open()
+        self._consumer = Consumer(self._consumer_settings())
+        self.tasks.use(self._consumer)
+        self._subscribe()
+        now_ms = _now_ms()
+        self._commit_due_ms = now_ms + self._settings.commit_interval_ms
+        self._purge_due_ms = now_ms + self._settings.repartition_purge_interval_ms
+
+    def _subscribe(self) -> None:
+        plan = self._host.plan
+        names = {topic for each in plan.subtopologies for topic in each.inputs(())}
+        patterns = [pattern for each in plan.subtopologies for pattern in each.patterns]
+        if not patterns:
+            self.consumer.subscribe(sorted(names), self.tasks)
+            return
+        texts = [re.escape(name) for name in sorted(names)] + [each.pattern for each in patterns]
+        pattern = re.compile("|".join(f"(?:{text})" for text in texts))
+        self.consumer.subscribe(pattern, self.tasks)
+
+    # The loop.
+
+    def _enter(self, state: ThreadState) -> None:
+        if state is not self.state:
+            self.state = state
+            self._host.on_thread_state(self, state)
+
+    def _run(self) -> None:
+        response = None
+        try:
+            self._enter(ThreadState.STARTING)
+            self._open()
+            while not self._stopping.is_set():
+                self._turn()
+        except Exception as error:
+            _log.exception("%s: stopped by an error", self.name)
+            self.tasks.gives_up = True
+            response = self._host.on_thread_error(self, error)
+            if response is UncaughtExceptionResponse.SHUTDOWN_APPLICATION:
+                self._announce_shutdown()
+        finally:
+            self._close()
+            self._enter(ThreadState.DEAD)
+        if response is UncaughtExceptionResponse.REPLACE_THREAD:
+            self._host.replace(self)
+
+    def _turn(self) -> None:
+        tasks = self.tasks
+        try:
+            self._poll()
+            self._follow_placement()
+            tasks.pause(self._host.is_paused)
+            if tasks.restore() and self.state is ThreadState.PARTITIONS_ASSIGNED:
+                self._enter(ThreadState.RUNNING)
+            tasks.process(_now_ms())
+            tasks.punctuate(time.time_ns() // 1_000_000)
+            now_ms = _now_ms()
+            if now_ms >= self._commit_due_ms or tasks.commit_requested:
+                tasks.commit()
+                self._commit_due_ms = _now_ms() + self._settings.commit_interval_ms
+            if now_ms >= self._purge_due_ms:
+                tasks.purge(self._host.admin)
+                self._purge_due_ms = now_ms + self._settings.repartition_purge_interval_ms
+        except TaskMigratedError as error:
+            self._join_again(error)
+
+    def _poll(self) -> None:
+        started = time.monotonic_ns()
+        try:
+            records = self.consumer.poll(self._wait_s())
+        except WakeupError:
+            return
+        except MIGRATED as error:
+            raise TaskMigratedError(f"the group has moved on: {error}") from error
+        self.tasks.raise_failure()
+        count = self.tasks.add(records)
+        self.metrics.polled(time.monotonic_ns() - started, count)
+
+    def _wait_s(self) -> float:
+        """How long a poll may wait: not at all while there is something to do."""
+        now_ms = _now_ms()
+        if self.tasks.is_busy(now_ms):
+            return 0.0
+        limit_ms = self._settings.poll_ms
+        if self.tasks.must_commit:
+            limit_ms = min(limit_ms, max(0, self._commit_due_ms - now_ms))
+        return limit_ms / 1000
+
+    def _follow_placement(self) -> None:
+        placed = self._assignor.placed
+        if placed is not self._placed:
+            self._placed = placed
+            self._host.refresh_topics()
+            self.tasks.update_standbys(placed)
+
+    def _join_again(self, error: TaskMigratedError) -> None:
+        """Abort, forget all tasks, and join again."""
+        _log.warning("%s: joins again: %s", self.name, error)
+        self.tasks.gives_up = True
+        try:
+            self.tasks.give_up()
+            self.consumer.unsubscribe()
+        finally:
+            self.tasks.gives_up = False
+        self._subscribe()
+
+    def _announce_shutdown(self) -> None:
+        """Join once more, so that the leader passes it on to all instances."""
+        deadline = time.monotonic() + _ANNOUNCE_S
+        try:
+            self.consumer.enforce_rebalance("shutdown of the application")
+            while not self._assignor.placed.shutdown and time.monotonic() < deadline:
+                self.consumer.poll(0.1)
+        except (KafkaError, StreamsError) as error:
+            _log.warning("%s: the shutdown could not be announced: %s", self.name, error)
+
+    # The end.
+
+    def _close(self) -> None:
+        self._enter(ThreadState.PENDING_SHUTDOWN)
+        steps: list[Callable[[], Any]] = []
+        if not self.tasks.gives_up:
+            steps.append(lambda: self.tasks.commit(closing=True))
+        steps += [self.tasks.close, self._close_consumer, self._restorer.close, self._writer.close]
+        for step in steps:
+            try:
+                step()
+            except Exception:
+                _log.warning("%s: while closing", self.name, exc_info=True)
+                self.tasks.gives_up = True
+
+    def _close_consumer(self) -> None:
+        consumer, self._consumer = self._consumer, None
+        if consumer is not None:
+            leave, remain = (
+                GroupMembershipOperation.LEAVE_GROUP,
+                GroupMembershipOperation.REMAIN_IN_GROUP,
+            )
+            consumer.close(operation=leave if self._leave else remain)
+
+
+def _now_ms() -> int:
+    return time.monotonic_ns() // 1_000_000

@@ -1,0 +1,116 @@
+"""Makes the tasks of a stream thread from the topology."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from moldau.client.topics import TopicPartition
+from moldau.streams.hosts.hosted_task import HostedTask
+from moldau.streams.hosts.planning import changelog_name, topic_name
+from moldau.streams.hosts.settings import StreamsSettings
+from moldau.streams.hosts.writing import Writer
+from moldau.streams.machine.definitions import Definition, SourceDefinition
+from moldau.streams.machine.subtopologies import Plan, TaskId
+from moldau.streams.machine.task import Task, TaskSettings
+from moldau.streams.stores.base import TaskState
+from moldau.streams.stores.cache import RecordCache
+from moldau.streams.topology.assembly import Assembly
+
+
+class TaskFactory:
+    """Of one stream thread: its tasks write to the thread's writer."""
+
+    def __init__(
+        self,
+        assembly: Assembly,
+        plan: Plan,
+        settings: StreamsSettings,
+        writer: Writer,
+        global_stores: Mapping[str, Any],
+        open_state: Callable[[TaskId], TaskState | None],
+        cache: RecordCache | None,
+    ) -> None:
+        self._assembly = assembly
+        self._plan = plan
+        self._settings = settings
+        self._writer = writer
+        self._global_stores = global_stores
+        self._open_state = open_state
+        self._cache = cache
+        self._persistent_default = settings.values["default.dsl.store"] != "in_memory"
+        self._subtopologies = {each.number: each for each in plan.subtopologies}
+
+    def make(self, task_id: TaskId, partitions: frozenset[TopicPartition]) -> HostedTask:
+        """A task whose stores are empty; without partitions a standby task."""
+        subtopology = self._subtopologies[task_id.subtopology]
+        assembly, application_id = self._assembly, self._settings.application_id
+        settings = TaskSettings(
+            application_id=application_id,
+            task_id=str(task_id),
+            config={**self._settings.values, **self._settings.given},
+            handlers=self._settings.handlers,
+            topic_name=lambda topic: topic_name(assembly, application_id, topic),
+            changelog_topic=lambda store: changelog_name(assembly, application_id, store),
+            partition_count=self._writer.partition_count,
+            source_changelogs={
+                store: topic_name(assembly, application_id, topic)
+                for store, topic in assembly.source_changelogs.items()
+            },
+            state=self._open_state(task_id) if subtopology.is_stateful else None,
+            cache=self._cache,
+            persistent_stores=self._persistent_default,
+        )
+        changelogs = {each.topic for each in subtopology.changelogs.values() if not each.is_source}
+        task = Task(
+            [self._definition(name) for name in subtopology.nodes],
+            assembly.stores,
+            settings,
+            self._writer.collector(frozenset(changelogs)),
+            self._global_stores,
+        )
+        return self._hosted(task_id, partitions, task)
+
+    def _definition(self, name: str) -> Definition:
+        """A node; a source without an extractor of its own gets the application's."""
+        node = self._assembly.nodes[name]
+        extractor = self._settings.timestamp_extractor
+        if extractor is None or not isinstance(node, SourceDefinition):
+            return node
+        is_internal = any(topic in self._assembly.internal_topics for topic in node.topics)
+        if node.timestamp_extractor is not None or is_internal:
+            return node
+        return replace(node, timestamp_extractor=extractor)
+
+    def promoted(self, standby: HostedTask, partitions: frozenset[TopicPartition]) -> HostedTask:
+        """A standby task as an active one, with its stores as they are."""
+        task = self._hosted(standby.id, partitions, standby.task)
+        task.logs = standby.logs
+        return task
+
+    def _hosted(
+        self,
+        task_id: TaskId,
+        partitions: frozenset[TopicPartition],
+        task: Task,
+    ) -> HostedTask:
+        return HostedTask(
+            task_id,
+            partitions,
+            task,
+            idle_ms=self._settings.max_task_idle_ms,
+            buffered_max=self._settings.buffered_records_per_partition,
+        )
+
+    def offset_reset(self, topic: str) -> str | None:
+        """The policy of the source that reads a topic, if it has one of its own."""
+        for node in self._assembly.nodes.values():
+            if isinstance(node, SourceDefinition) and (
+                topic in node.topics
+                or (node.pattern is not None and node.pattern.fullmatch(topic) is not None)
+            ):
+                return node.offset_reset
+        # Repartition topics are read from their beginning, whatever the application's policy is.
+        return "earliest"
+

@@ -1,0 +1,324 @@
+"""The tasks of a stream thread: how they come and go, are restored, processed and committed.
+
+Called by the thread's loop, and inside its `poll` when the group rebalances: a revoked task is
+committed before it is closed; a new one is paused until its stores are restored.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from moldau.client import Admin, Consumer
+from moldau.client.admin import RecordsToDelete
+from moldau.client.consumer import ConsumerRebalanceListener, ConsumerRecords
+from moldau.client.topics import TopicPartition
+from moldau.streams.errors import StreamsError
+from moldau.streams.hosts.hosted_task import HostedTask, Stage, waiting
+from moldau.streams.hosts.restoring import Restorer
+from moldau.streams.hosts.task_factory import TaskFactory
+from moldau.streams.hosts.thread_metrics import ThreadMetrics
+from moldau.streams.hosts.writing import Writer
+from moldau.streams.machine.lifecycle import ThreadState
+from moldau.streams.machine.placement import Placed
+from moldau.streams.machine.subtopologies import Plan, TaskId
+
+#: How long a task may process before others get their turn.
+_TURN_MS = 20
+_TURN_RECORDS_MAX = 1000
+_RESTORE_POLL_S = 0.05
+
+_log = logging.getLogger(__name__)
+
+
+class TaskManager(ConsumerRebalanceListener):
+    """See the module. Of one thread; others only read `active` and `standbys`."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        factory: TaskFactory,
+        writer: Writer,
+        restorer: Restorer,
+        metrics: ThreadMetrics,
+        *,
+        enter: Callable[[ThreadState], None],
+    ) -> None:
+        self._plan = plan
+        self._factory = factory
+        self._writer = writer
+        self._restorer = restorer
+        self._metrics = metrics
+        self._enter = enter
+        self.active: dict[TaskId, HostedTask] = {}
+        self.standbys: dict[TaskId, HostedTask] = {}
+        self._new: list[HostedTask] = []
+        self._consumer: Consumer[Any, Any] | None = None
+        self._failure: BaseException | None = None
+        #: What is not committed is given up: revoked tasks are not committed.
+        self.gives_up = False
+        self._consumed: dict[TopicPartition, int] = {}
+        self._turn_records = 100
+        self._paused = False
+
+    @property
+    def consumer(self) -> Consumer[Any, Any]:
+        if self._consumer is None:
+            raise StreamsError("the thread has no consumer")
+        return self._consumer
+
+    def use(self, consumer: Consumer[Any, Any]) -> None:
+        """The consumer whose partitions the tasks read."""
+        self._consumer = consumer
+
+    # Records.
+
+    def add(self, records: ConsumerRecords[Any, Any]) -> int:
+        """Give fetched records to their tasks; how many there are."""
+        count = 0
+        next_offsets = records.next_offsets()
+        for key, found in records.items():
+            task_id = self._plan.task_of(key.topic, key.partition)
+            task = None if task_id is None else self.active.get(task_id)
+            if task is not None:
+                count += len(found)
+                offset = next_offsets.get(key)
+                if task.add(key, found, None if offset is None else offset.offset):
+                    self.consumer.pause([key])
+        return count
+
+    def _lag(self, key: TopicPartition) -> int | None:
+        return self.consumer.current_lag(key)
+
+    def _running(self) -> list[HostedTask]:
+        return [task for task in self.active.values() if task.stage is Stage.RUNNING]
+
+    def is_busy(self, now_ms: int) -> bool:
+        """Whether there is something to do without waiting."""
+        if self._new or self._restorer.has_active:
+            return True
+        return not self._paused and any(
+            len(task.inputs) and task.inputs.ready(now_ms, self._lag) for task in self._running()
+        )
+
+    @property
+    def must_commit(self) -> bool:
+        """Whether something was processed since the last commit."""
+        return self._writer.has_written or any(task.commit_needed for task in self._running())
+
+    @property
+    def commit_requested(self) -> bool:
+        """Whether a processor asked for a commit."""
+        return any(task.task.commit_requested for task in self.active.values())
+
+    def process(self, now_ms: int) -> None:
+        """One turn of every task."""
+        if self._paused:
+            return
+        started = time.monotonic_ns()
+        count = 0
+        for task in self._running():
+            began = time.monotonic_ns()
+            done = task.process(now_ms, self._turn_records, self._lag)
+            if done:
+                count += done
+                self._adapt(done, (time.monotonic_ns() - began) / 1e6)
+                to_resume = task.inputs.to_resume()
+                if to_resume:
+                    self.consumer.resume([TopicPartition(*key) for key in to_resume])
+        if count:
+            self._metrics.processed(time.monotonic_ns() - started, count)
+
+    def _adapt(self, count: int, spent_ms: float) -> None:
+        """Choose how many records make a turn, by how long they take."""
+        if count == self._turn_records and spent_ms < _TURN_MS / 2:
+            self._turn_records = min(_TURN_RECORDS_MAX, self._turn_records * 2)
+        elif spent_ms > _TURN_MS:
+            self._turn_records = max(1, self._turn_records // 2)
+
+    def punctuate(self, wall_clock_ms: int) -> None:
+        """Fire what is due by the wall clock."""
+        if self._paused:
+            return
+        for task in self._running():
+            started = time.monotonic_ns()
+            if task.task.punctuate_wall_clock(wall_clock_ms):
+                task.commit_needed = True
+                self._metrics.punctuated(time.monotonic_ns() - started)
+
+    def pause(self, paused: bool) -> None:
+        """Stop or go on processing; the thread remains a member of its group."""
+        self._paused = paused
+
+    # Commits.
+
+    def commit(self, *, closing: bool = False) -> None:
+        """Commit all tasks that have something to commit, in one transaction."""
+        changed = [
+            task for task in self._running() if task.commit_needed or task.task.commit_requested
+        ]
+        if changed or self._writer.has_written:
+            started = time.monotonic_ns()
+            offsets = {}
+            for task in changed:
+                offsets.update(task.prepare_commit())
+            ends = self._writer.commit(offsets, self.consumer)
+            for task in changed:
+                task.on_committed(ends)
+            self._consumed.update((key, each.offset) for key, each in offsets.items())
+            self._metrics.committed(time.monotonic_ns() - started, len(changed))
+        if closing:
+            for task in [*self._running(), *self.standbys.values()]:
+                task.checkpoint()
+
+    def purge(self, admin: Admin) -> None:
+        """Delete what was read of repartition topics: nobody reads it again."""
+        internal = self._plan.repartition_counts
+        old = {
+            key: RecordsToDelete.before(offset)
+            for key, offset in self._consumed.items()
+            if key.topic in internal
+        }
+        self._consumed.clear()
+        if old:
+            for key, error in admin.delete_records(old, check=False).errors.items():
+                _log.debug("%s was not purged: %s", key, error)
+
+    # Rebalances: called inside poll.
+
+    def on_partitions_assigned(self, partitions: list[TopicPartition]) -> None:
+        self._guarded(lambda: self._assigned(partitions))
+
+    def on_partitions_revoked(self, partitions: list[TopicPartition]) -> None:
+        self._guarded(lambda: self._revoked(frozenset(partitions)))
+
+    def on_partitions_lost(self, partitions: list[TopicPartition]) -> None:
+        self._guarded(self.give_up)
+
+    def _guarded(self, work: Callable[[], None]) -> None:
+        """An error is raised after the poll, as what it is."""
+        try:
+            work()
+        except Exception as error:
+            if self._failure is None:
+                self._failure = error
+
+    def raise_failure(self) -> None:
+        """What went wrong during a rebalance."""
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
+
+    def _assigned(self, partitions: list[TopicPartition]) -> None:
+        self._enter(ThreadState.PARTITIONS_ASSIGNED)
+        grouped: dict[TaskId, set[TopicPartition]] = {}
+        for key in partitions:
+            task_id = self._plan.task_of(key.topic, key.partition)
+            if task_id is None:
+                raise StreamsError(f"no task of the topology reads {key}")
+            grouped.setdefault(task_id, set()).add(key)
+        if partitions:
+            self.consumer.pause(partitions)
+        for task_id, keys in sorted(grouped.items()):
+            before = self.active.get(task_id)
+            if before is not None:
+                # A topic that a pattern has found joins the partitions of a task.
+                keys |= before.partitions
+                self.commit(closing=True)
+                self._close(before)
+                self.consumer.pause(sorted(before.partitions))
+            self._new.append(self._made(task_id, frozenset(keys)))
+
+    def _made(self, task_id: TaskId, keys: frozenset[TopicPartition]) -> HostedTask:
+        standby = self.standbys.pop(task_id, None)
+        if standby is None:
+            task = self._factory.make(task_id, keys)
+        else:
+            self._restorer.remove(standby)
+            task = self._factory.promoted(standby, keys)
+        self.active[task_id] = task
+        self._metrics.task_created()
+        return task
+
+    def _revoked(self, partitions: frozenset[TopicPartition]) -> None:
+        if self.gives_up:
+            self.give_up()
+        elif partitions:
+            self._enter(ThreadState.PARTITIONS_REVOKED)
+            self.commit(closing=True)
+            for task in list(self.active.values()):
+                if task.partitions & partitions:
+                    self._close(task)
+
+    def give_up(self) -> None:
+        """Other members have the tasks: what was not committed never happened."""
+        self._enter(ThreadState.PARTITIONS_REVOKED)
+        self._writer.abort()
+        for task in list(self.active.values()):
+            self._close(task)
+        self._failure = None
+
+    def _close(self, task: HostedTask) -> None:
+        self._restorer.remove(task)
+        del self.active[task.id]
+        if task in self._new:
+            self._new.remove(task)
+        task.close()
+        self._metrics.task_closed()
+
+    # Restoring.
+
+    def restore(self) -> bool:
+        """Go on restoring; whether all active tasks have their stores."""
+        if self._new:
+            self._begin_restoring()
+        if not self._restorer.is_idle:
+            waits = self._restorer.has_active and not waiting(self.active.values())
+            for task in self._restorer.poll(_RESTORE_POLL_S if waits else 0.0):
+                task.start(time.time_ns() // 1_000_000)
+                self.consumer.resume(sorted(task.partitions))
+        return not self._restorer.has_active
+
+    def _begin_restoring(self) -> None:
+        """Read the offsets first: by then the changelogs have all that belongs to them."""
+        new, self._new = self._new, []
+        committed = self.consumer.committed(sorted(key for task in new for key in task.partitions))
+        for task in new:
+            task.resume_from(committed)
+            for key in task.partitions:
+                offset = committed.get(key)
+                if offset is None:
+                    self._reset(key)
+                else:
+                    self.consumer.seek(key, offset)
+            self._restorer.add_active(task, committed)
+
+    def _reset(self, key: TopicPartition) -> None:
+        """Where a partition begins that was never read, as its source says."""
+        match self._factory.offset_reset(key.topic):
+            case "earliest":
+                self.consumer.seek_to_beginning([key])
+            case "latest":
+                self.consumer.seek_to_end([key])
+
+    def update_standbys(self, placed: Placed) -> None:
+        """Follow the changelogs of the tasks that this member keeps copies of."""
+        for task_id in set(self.standbys) - placed.standby:
+            standby = self.standbys.pop(task_id)
+            self._restorer.remove(standby)
+            standby.close()
+        for task_id in sorted(placed.standby - set(self.standbys) - set(self.active)):
+            standby = self.standbys[task_id] = self._factory.make(task_id, frozenset())
+            self._restorer.add_standby(standby)
+
+    def close(self) -> None:
+        """Close all tasks; what is not committed is given up."""
+        tasks: Iterable[HostedTask] = [*self.active.values(), *self.standbys.values()]
+        self.active.clear()
+        self.standbys.clear()
+        if self.gives_up:
+            self._writer.abort()
+        for task in tasks:
+            task.close()

@@ -1,0 +1,94 @@
+"""Metrics with Kafka Streams' names: of the application, of its threads and of its tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from moldau.client.metrics import Metrics
+from moldau.client.metrics.tables import Row, add_sensors
+
+THREAD_GROUP: Final = "stream-thread-metrics"
+TASK_GROUP: Final = "stream-task-metrics"
+CLIENT_GROUP: Final = "stream-metrics"
+
+
+def _timed(sensor: str, what: str, verb: str) -> tuple[Row, ...]:
+    """The rate, the total and the latency of something that a thread does."""
+    return (
+        (f"{sensor}-latency", "avg", f"{sensor}-latency-avg", f"average time to {verb}, ms"),
+        (f"{sensor}-latency", "max", f"{sensor}-latency-max", f"longest time to {verb}, ms"),
+        (sensor, "rate", f"{sensor}-rate", f"{what} per second"),
+        (sensor, "total", f"{sensor}-total", what),
+    )
+
+
+_THREAD: Final[tuple[Row, ...]] = (
+    *_timed("commit", "commits", "commit"),
+    *_timed("poll", "polls", "poll"),
+    *_timed("process", "processed records", "process a batch of records"),
+    *_timed("punctuate", "punctuations", "punctuate"),
+    ("poll-records", "avg", "poll-records-avg", "average number of records of a poll"),
+    ("poll-records", "max", "poll-records-max", "largest number of records of a poll"),
+    ("process-records", "avg", "process-records-avg", "average records per turn of the loop"),
+    ("process-records", "max", "process-records-max", "most records per turn of the loop"),
+    ("task-created", "rate", "task-created-rate", "tasks created per second"),
+    ("task-created", "total", "task-created-total", "tasks created"),
+    ("task-closed", "rate", "task-closed-rate", "tasks closed per second"),
+    ("task-closed", "total", "task-closed-total", "tasks closed"),
+)
+
+
+class ThreadMetrics:
+    """What happens in a thread. Nothing here is called per record."""
+
+    def __init__(self, metrics: Metrics, thread_id: str, start_time_ms: int) -> None:
+        self._metrics = metrics
+        tags = {"thread-id": thread_id}
+        self._prefix = f"{thread_id}."
+        self._sensors = add_sensors(metrics, THREAD_GROUP, _THREAD, prefix=self._prefix, tags=tags)
+        self._gauges = [
+            metrics.add_gauge(
+                "thread-start-time", THREAD_GROUP, "when it started", lambda: start_time_ms, tags
+            )
+        ]
+
+    def _timed(self, sensor: str, spent_ns: int, count: int) -> None:
+        now_ms = self._metrics.now_ms()
+        self._sensors[f"{sensor}-latency"].record(spent_ns / 1e6, now_ms)
+        self._sensors[sensor].record(count, now_ms)
+
+    def polled(self, spent_ns: int, records: int) -> None:
+        self._timed("poll", spent_ns, 1)
+        self._sensors["poll-records"].record(records)
+
+    def processed(self, spent_ns: int, records: int) -> None:
+        self._timed("process", spent_ns, records)
+        self._sensors["process-records"].record(records)
+
+    def punctuated(self, spent_ns: int) -> None:
+        self._timed("punctuate", spent_ns, 1)
+
+    def committed(self, spent_ns: int, tasks: int) -> None:
+        self._timed("commit", spent_ns, tasks)
+
+    def task_created(self) -> None:
+        self._sensors["task-created"].record()
+
+    def task_closed(self) -> None:
+        self._sensors["task-closed"].record()
+
+    def close(self) -> None:
+        """The thread has ended: its metrics go."""
+        for name in self._sensors:
+            self._metrics.remove_sensor(self._prefix + name)
+        for gauge in self._gauges:
+            self._metrics.remove(gauge)
+
+
+def add_client_metrics(
+    metrics: Metrics, facts: Mapping[str, tuple[str, Callable[[], Any]]]
+) -> None:
+    """The metrics of the application as a whole: name, meaning, and how it is measured."""
+    for name, (description, gauge) in facts.items():
+        metrics.add_gauge(name, CLIENT_GROUP, description, gauge)

@@ -1,0 +1,214 @@
+"""Sends what tasks write, and commits it together with the offsets of their inputs.
+
+With exactly_once_v2 outputs, changelogs and offsets of a commit are one transaction. With
+at_least_once offsets are committed after everything that was written is acknowledged.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from moldau.client import Consumer, Producer
+from moldau.client.errors import (
+    CommitFailedError,
+    FencedMemberEpochError,
+    IllegalGenerationError,
+    InvalidPidMappingError,
+    InvalidProducerEpochError,
+    KafkaError,
+    KafkaTimeoutError,
+    ProducerFencedError,
+    RebalanceInProgressError,
+    StaleMemberEpochError,
+    UnknownMemberIdError,
+)
+from moldau.client.producer import RecordFuture
+from moldau.client.topics import OffsetAndMetadata, TopicPartition
+from moldau.streams.errors import StreamsError, TaskMigratedError
+from moldau.streams.machine.definitions import Produced
+
+T = TypeVar("T")
+Offsets = Mapping[TopicPartition, OffsetAndMetadata]
+
+#: Another instance runs the tasks by now, or this thread's transaction was ended by another.
+MIGRATED = (
+    CommitFailedError,
+    FencedMemberEpochError,
+    IllegalGenerationError,
+    InvalidPidMappingError,
+    InvalidProducerEpochError,
+    ProducerFencedError,
+    RebalanceInProgressError,
+    StaleMemberEpochError,
+    UnknownMemberIdError,
+)
+
+_log = logging.getLogger(__name__)
+
+
+class Writer:
+    """Of one stream thread: its producer, and the transaction that is open in it."""
+
+    def __init__(
+        self,
+        settings: Callable[[], Mapping[str, Any]],
+        *,
+        exactly_once: bool,
+        task_timeout_ms: int,
+    ) -> None:
+        self._settings = settings
+        self._exactly_once = exactly_once
+        self._task_timeout_ms = task_timeout_ms
+        self._producer: Producer | None = None
+        self._send: Callable[..., RecordFuture] = self._send_first
+        self._in_transaction = False
+        self._errors: list[KafkaError] = []
+        self._counts: dict[str, int] = {}
+        #: The last record that was sent to each changelog partition since the last commit.
+        self._last: dict[tuple[str, int], RecordFuture] = {}
+
+    @property
+    def producer(self) -> Producer:
+        if self._producer is None:
+            raise StreamsError("the producer of the thread is closed")
+        return self._producer
+
+    def open(self) -> None:
+        """Make the producer; with exactly_once_v2 this ends the transaction of a predecessor."""
+        self._producer = Producer(self._settings())
+        if self._exactly_once:
+            self._patiently(self._producer.init_transactions)
+        self._in_transaction = False
+        self._errors.clear()
+        self._last.clear()
+        self._send = self._send_first if self._exactly_once else self._producer.send
+
+    # Records.
+
+    def _send_first(self, *arguments: Any) -> RecordFuture:
+        """The first record of a transaction begins it."""
+        producer = self.producer
+        self._begin()
+        self._send = producer.send
+        return producer.send(*arguments)
+
+    def _begin(self) -> None:
+        if self._exactly_once and not self._in_transaction:
+            try:
+                self.producer.begin_transaction()
+            except MIGRATED as error:
+                raise TaskMigratedError(f"the transaction could not begin: {error}") from error
+            self._in_transaction = True
+
+    def collector(self, changelogs: frozenset[str]) -> Callable[[Produced], None]:
+        """What a task writes to."""
+        on_delivery = None if self._exactly_once else self._on_delivery
+        last = self._last
+
+        def collect(record: Produced) -> None:
+            topic, partition = record.topic, record.partition
+            future = self._send(
+                topic,
+                record.value,
+                record.key,
+                partition,
+                record.timestamp,
+                record.headers or None,
+                on_delivery,
+            )
+            if topic in changelogs and partition is not None:
+                last[topic, partition] = future
+
+        return collect
+
+    def _on_delivery(self, metadata: Any, error: Any) -> None:
+        if error is not None and not self._errors:
+            self._errors.append(error)
+
+    def partition_count(self, topic: str) -> int:
+        """The number of partitions of a topic that a partitioner writes to."""
+        count = self._counts.get(topic)
+        if count is None:
+            count = self._counts[topic] = len(self.producer.partitions_for(topic))
+        return count
+
+    # Commits.
+
+    @property
+    def has_written(self) -> bool:
+        """Whether a transaction is open."""
+        return self._in_transaction
+
+    def commit(self, offsets: Offsets, consumer: Consumer[Any, Any]) -> dict[TopicPartition, int]:
+        """Commit what was written with these offsets: the ends of the changelogs it wrote to.
+
+        Raises TaskMigratedError if another instance has the tasks by now.
+        """
+        try:
+            if self._exactly_once:
+                self._commit_transaction(offsets, consumer)
+            else:
+                self._patiently(self.producer.flush)
+                if self._errors:
+                    raise self._errors.pop()
+                if offsets:
+                    self._patiently(lambda: consumer.commit_sync(offsets))
+            ends = {
+                TopicPartition(*key): future.result(0).offset + 1
+                for key, future in self._last.items()
+            }
+        except MIGRATED as error:
+            raise TaskMigratedError(f"the commit was refused: {error}") from error
+        self._last.clear()
+        return ends
+
+    def _commit_transaction(self, offsets: Offsets, consumer: Consumer[Any, Any]) -> None:
+        if not offsets and not self._in_transaction:
+            return
+        self._begin()
+        producer = self.producer
+        if offsets:
+            metadata = consumer.group_metadata()
+            self._patiently(lambda: producer.send_offsets_to_transaction(offsets, metadata))
+        self._patiently(producer.commit_transaction)
+        self._in_transaction = False
+        self._send = self._send_first
+
+    def _patiently(self, call: Callable[[], T]) -> T:
+        """Repeat a call that timed out, for up to task.timeout.ms."""
+        deadline = time.monotonic() + self._task_timeout_ms / 1000
+        while True:
+            try:
+                return call()
+            except KafkaTimeoutError:
+                if time.monotonic() > deadline:
+                    raise
+                _log.warning("a call to the brokers timed out and is repeated", exc_info=True)
+
+    def abort(self) -> None:
+        """Give up what was written since the last commit; after an error the producer is new."""
+        self._last.clear()
+        self._errors.clear()
+        if self._producer is None or not self._exactly_once:
+            return
+        if self._in_transaction:
+            self._in_transaction = False
+            self._send = self._send_first
+            try:
+                self._producer.abort_transaction()
+            except KafkaError as error:
+                _log.info("the transaction could not be aborted: %s", error)
+                self.close()
+                self.open()
+
+    def close(self) -> None:
+        """Close the producer; an open transaction is aborted by the brokers or its successor."""
+        producer, self._producer = self._producer, None
+        self._send = self._send_first
+        if producer is not None:
+            producer.close(timeout=0 if self._in_transaction else None)
+        self._in_transaction = False
+

@@ -1,0 +1,109 @@
+"""Decides which record a task processes next.
+
+Records of a partition are processed in order, and among partitions the one with the smallest
+timestamp comes first. A task waits for a partition that is empty: until its records that are on the
+broker have been fetched and, after that, for up to `max.task.idle.ms`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Any, Generic, Protocol, TypeVar
+
+Partition = tuple[str, int]
+#: How many records of a partition are on the broker and not fetched yet; `None` if not known.
+Lag = Callable[[Any], int | None]
+NEVER_WAITS = -1
+
+
+class Timed(Protocol):
+    """A record, as far as the choice depends on it."""
+
+    @property
+    def timestamp(self) -> int: ...
+
+
+R = TypeVar("R", bound=Timed)
+
+
+class Inputs(Generic[R]):
+    """The records of a task that are fetched and not processed."""
+
+    def __init__(self, partitions: Iterable[Partition], *, idle_ms: int, buffered_max: int) -> None:
+        self._queues: dict[Partition, deque[R]] = {key: deque() for key in sorted(partitions)}
+        self._single = next(iter(self._queues.values())) if len(self._queues) == 1 else None
+        self._idle_ms = idle_ms
+        self._buffered_max = buffered_max
+        self._idle_since_ms: int | None = None
+        self.paused: set[Partition] = set()
+
+    def __len__(self) -> int:
+        return sum(len(queue) for queue in self._queues.values())
+
+    def add(self, key: Partition, records: Iterable[R]) -> bool:
+        """Add fetched records; whether the partition is to be paused."""
+        queue = self._queues[key]
+        queue.extend(records)
+        if len(queue) > self._buffered_max and key not in self.paused:
+            self.paused.add(key)
+            return True
+        return False
+
+    def to_resume(self) -> list[Partition]:
+        """Paused partitions that have room again."""
+        if not self.paused:
+            return []
+        found = [key for key in self.paused if len(self._queues[key]) <= self._buffered_max]
+        self.paused.difference_update(found)
+        return found
+
+    def is_empty(self, key: Partition) -> bool:
+        return not self._queues[key]
+
+    def ready(self, now_ms: int, lag: Lag) -> bool:
+        """Whether a record may be processed now."""
+        if self._single is not None:
+            return bool(self._single)
+        empty = [key for key, queue in self._queues.items() if not queue]
+        if not empty:
+            self._idle_since_ms = None
+            return True
+        if len(empty) == len(self._queues):
+            return False
+        if self._idle_ms == NEVER_WAITS:
+            return True
+        for key in empty:
+            behind = lag(key)
+            if behind is None or behind > 0:
+                # Its records are on the way: processing another partition would be out of order.
+                self._idle_since_ms = None
+                return False
+        if self._idle_since_ms is None:
+            self._idle_since_ms = now_ms
+        return now_ms - self._idle_since_ms >= self._idle_ms
+
+    def take(self, count_max: int) -> list[R]:
+        """The next records, in the order in which they are to be processed. Call it after `ready`.
+
+        It ends where a partition becomes empty: what that one gets next may have to come first.
+        """
+        taken: list[R] = []
+        if self._single is not None:
+            queue = self._single
+            if len(queue) <= count_max:
+                taken.extend(queue)
+                queue.clear()
+            else:
+                taken.extend(queue.popleft() for _ in range(count_max))
+            return taken
+        filled = [queue for queue in self._queues.values() if queue]
+        while len(taken) < count_max:
+            first = filled[0]
+            for queue in filled:
+                if queue[0].timestamp < first[0].timestamp:
+                    first = queue
+            taken.append(first.popleft())
+            if not first:
+                break
+        return taken

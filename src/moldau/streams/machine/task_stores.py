@@ -1,0 +1,124 @@
+"""The stores of a task: how they are created, restored, flushed and closed.
+
+A store on disk is durable up to a checkpoint: the offset of its changelog up to which it has
+everything. Writes after the checkpoint are either made durable with a later one, or lost and
+restored from the changelog.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from moldau.streams.stores.base import (
+    ChangelogRecord,
+    Drop,
+    Log,
+    StoreBuilder,
+    StoreContext,
+    TaskState,
+)
+from moldau.streams.stores.cache import HasContext, RecordCache, StoreCache
+from moldau.streams.stores.memory import MemoryStorage
+
+
+@dataclass(frozen=True, slots=True)
+class Changelog:
+    """What a host has to read before a task can run."""
+
+    store: str
+    topic: str
+    #: Where to begin: the store has everything before it. `None` stands for the beginning.
+    checkpoint: int | None
+    #: The topic is one of the task's input topics, which is read up to the committed offset only.
+    is_source: bool
+
+
+class TaskStores:
+    """Creates stores from their builders, in memory or in the task's local state."""
+
+    def __init__(
+        self,
+        state: TaskState | None,
+        persistent_default: bool,
+        cache: RecordCache | None,
+        runtime: HasContext,
+    ) -> None:
+        self._state = state
+        self._cache = cache
+        self._runtime = runtime
+        self._caches: list[StoreCache] = []
+        self._persistent_default = persistent_default
+        self._checkpoints: dict[str, int] = {}
+        self._changelogs: dict[str, tuple[str, bool]] = {}
+        self._persistent: set[str] = set()
+        self.by_name: dict[str, Any] = {}
+
+    def create(
+        self, builder: StoreBuilder, log: Log, drop: Drop, changelog: tuple[str, bool] | None
+    ) -> None:
+        """Create a store; `changelog` is its topic, and whether that is an input topic."""
+        name = builder.name
+        persistent = builder.persistent
+        if persistent is None:
+            persistent = self._persistent_default
+        if persistent and self._state is not None:
+            storage = self._state.storage(name)
+            self._persistent.add(name)
+        else:
+            storage = MemoryStorage()
+        if changelog is not None:
+            self._changelogs[name] = changelog
+        cache = None
+        # Without room no store is cached, which also sends the tombstones of rows that never were.
+        if builder.caching and self._cache is not None and self._cache.bytes_max > 0:
+            cache = StoreCache(self._cache, self._runtime)
+            self._caches.append(cache)
+        context = StoreContext(log=log, drop=drop, storage=storage, cache=cache)
+        store = self.by_name[name] = builder.create(context)
+        if getattr(store, "in_memory_only", False):
+            self._persistent.discard(name)
+
+    def changelogs(self) -> list[Changelog]:
+        """The changelogs of all stores that have one."""
+        return [
+            Changelog(name, topic, self._checkpoint(name), is_source)
+            for name, (topic, is_source) in self._changelogs.items()
+        ]
+
+    def _checkpoint(self, name: str) -> int | None:
+        if self._state is None or name not in self._persistent:
+            return None
+        return self._state.checkpoint(name)
+
+    def restore(self, name: str, records: Iterable[ChangelogRecord], next_offset: int) -> None:
+        """Apply records of a changelog, which ends before `next_offset`."""
+        changelog = self._changelogs.get(name)
+        if changelog is not None and changelog[1]:
+            # A table skips records without a key, and so does its restore.
+            records = [record for record in records if record[0] is not None]
+        self.by_name[name].restore(records)
+        self.checkpoint({name: next_offset})
+
+    def flush(self) -> None:
+        """Write what is held back; what a store passes on may then wait in the next one."""
+        while True:
+            for store in self.by_name.values():
+                store.flush()
+            if not any(self._caches):
+                return
+
+    def checkpoint(self, offsets: Mapping[str, int], *, force: bool = False) -> None:
+        """All writes are committed; the changelogs end at these offsets."""
+        self._checkpoints.update(
+            (name, offset) for name, offset in offsets.items() if name in self._persistent
+        )
+        if self._state is not None:
+            self._state.commit(self._checkpoints, force=force)
+
+    def close(self) -> None:
+        for store in self.by_name.values():
+            store.close()
+        if self._state is not None:
+            self._state.close()

@@ -1,0 +1,93 @@
+"""Record caches: of several updates of a key between commits, only the last is passed on.
+
+A cached store is written at once, so that reads see the newest value. What waits is the changelog
+record and what is forwarded to the next steps: until a commit, or until the cache is full. They are
+then written in the order of the last updates, each under the context of the record that made it,
+with the value that was there before the first update as the old one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from moldau.streams.records import RecordContext
+
+#: What a cached entry takes beside its bytes: Kafka Streams' estimate for a node of its list and
+#: for the context without topic and headers.
+_OVERHEAD = 24 + 1 + 20
+
+
+class HasContext(Protocol):
+    """The task, as far as its caches see it."""
+
+    record_context: RecordContext
+
+
+class RecordCache:
+    """The bytes that the caches of a thread's tasks may take together."""
+
+    __slots__ = ("bytes_max", "size_bytes")
+
+    def __init__(self, bytes_max: int) -> None:
+        self.bytes_max = bytes_max
+        self.size_bytes = 0
+
+
+class StoreCache:
+    """The updates of one store that wait."""
+
+    __slots__ = ("_runtime", "_shared", "_size_bytes", "_waiting", "write")
+
+    def __init__(self, shared: RecordCache, runtime: HasContext) -> None:
+        self._shared = shared
+        self._runtime = runtime
+        self._size_bytes = 0
+        #: The old value, the new one and the context of each key.
+        self._waiting: dict[Any, tuple[bytes | None, bytes | None, RecordContext]] = {}
+        #: Set by the store: writes the changelog record of a key and forwards its change.
+        self.write: Callable[[Any, bytes | None, bytes | None], None] = _no_store
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._waiting
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def put(self, key: Any, size: int, old: bytes | None, new: bytes | None) -> None:
+        """An update waits. `old` counts only if none of this key waits already."""
+        context = self._runtime.record_context
+        before = self._waiting.pop(key, None)
+        if before is None:
+            grown = size + _OVERHEAD + len(context.topic)
+        else:
+            old, grown = before[0], 0
+        if new is not None:
+            grown += len(new)
+        if before is not None and before[1] is not None:
+            grown -= len(before[1])
+        self._waiting[key] = old, new, context
+        self._size_bytes += grown
+        self._shared.size_bytes += grown
+        if self._shared.size_bytes > self._shared.bytes_max:
+            self.flush()
+
+    def flush(self) -> None:
+        """Pass on what waits."""
+        waiting, self._waiting = self._waiting, {}
+        self._shared.size_bytes -= self._size_bytes
+        self._size_bytes = 0
+        runtime = self._runtime
+        current = runtime.record_context
+        try:
+            for key, (old, new, context) in waiting.items():
+                # A key that came and went again between two commits never was there.
+                if old is not None or new is not None:
+                    runtime.record_context = context
+                    self.write(key, old, new)
+        finally:
+            runtime.record_context = current
+
+
+def _no_store(key: Any, old: bytes | None, new: bytes | None) -> None:
+    raise NotImplementedError("a cache belongs to a store")

@@ -1,0 +1,257 @@
+"""Stores on disk: one LMDB environment per task, with a database per store.
+
+Writes wait in memory until they are committed and worth a transaction. That transaction also holds
+the checkpoints, so data and offsets are always of the same moment, whenever the process dies. What
+waits is lost with the process, and restored from the changelogs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from moldau.streams.errors import StreamsError
+from moldau.streams.stores.base import Drop, OrderedMap, SegmentedMap
+from moldau.streams.stores.disk_maps import DiskMap, DiskSegments
+
+#: LMDB's own limit of a key; longer ones are cut, and told apart by a hash.
+KEY_SIZE_MAX = 511
+_HASH_SIZE = 32
+_CUT = KEY_SIZE_MAX - _HASH_SIZE
+_STORES_MAX = 1024
+_FORMAT = b"1"
+#: How much waits in memory, in estimated bytes, before a commit is written.
+BATCH_BYTES = 32 * 1024 * 1024
+_MAP_SIZE = 1024**3
+_CHUNK_FIRST, _CHUNK = 16, 256
+
+
+def lmdb_module() -> ModuleType:
+    """LMDB's binding, which the extra `streams` installs."""
+    try:
+        import lmdb
+    except ImportError as error:
+        raise StreamsError(
+            "stores on disk need the package lmdb: pip install 'moldau[streams]', or keep stores "
+            "in memory with default.dsl.store=in_memory"
+        ) from error
+    module: ModuleType = lmdb
+    return module
+
+
+def _physical(key: bytes) -> bytes:
+    if 0 < len(key) <= _CUT:
+        return key
+    if not key:
+        # LMDB has no empty key. One zero byte would be another key, so this one is cut, too.
+        return b"\x00" + bytes(_CUT - 1) + bytes(_HASH_SIZE)
+    return key[:_CUT] + hashlib.sha256(key).digest()
+
+
+class Table:
+    """The entries of one store that are on disk. Keys may have any size and are in order."""
+
+    def __init__(self, state: DiskState, name: str) -> None:
+        self._state = state
+        self._db = state.database(name)
+
+    def get(self, key: bytes) -> bytes | None:
+        if 0 < len(key) <= _CUT:
+            found: bytes | None = self._state.reader.get(key, db=self._db)
+            return found
+        cut = self._state.reader.get(_physical(key), db=self._db)
+        return None if cut is None else _uncut(cut)[1]
+
+    def count(self) -> int:
+        return int(self._state.reader.stat(self._db)["entries"])
+
+    def scan(self, start: bytes, end: bytes | None) -> Iterator[tuple[bytes, bytes]]:
+        """The entries from `start` to `end`, both included.
+
+        Reads by chunks and takes up behind the last key, so a commit in between does no harm.
+        """
+        if start == b"":
+            empty = self.get(b"")
+            if empty is not None:
+                yield b"", empty
+        position, size, skips = start[:_CUT] or b"\x00", _CHUNK_FIRST, False
+        while True:
+            with self._state.reader.cursor(db=self._db) as cursor:
+                if not cursor.set_range(position):
+                    return
+                entries = list(islice(cursor.iternext(), size))
+            if skips and entries and entries[0][0] == position:
+                del entries[0]
+            if not entries:
+                return
+            for key, value in self._in_order(entries):
+                if end is not None and key > end:
+                    return
+                if key and key >= start:
+                    yield key, value
+            position, size, skips = entries[-1][0], _CHUNK, True
+
+    def _in_order(self, entries: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+        """Whole keys; those that share a cut prefix are in the order of their hashes on disk."""
+        if all(len(key) < KEY_SIZE_MAX for key, _ in entries):
+            return entries
+        last = entries[-1][0]
+        if len(last) == KEY_SIZE_MAX:
+            with self._state.reader.cursor(db=self._db) as cursor:
+                cursor.set_key(last)
+                for key, value in islice(cursor.iternext(), 1, None):
+                    if key[:_CUT] != last[:_CUT]:
+                        break
+                    entries.append((key, value))
+        whole = [_uncut(data) if len(key) == KEY_SIZE_MAX else (key, data) for key, data in entries]
+        return sorted(whole)
+
+    def write(self, transaction: Any, changes: Mapping[bytes, bytes | None]) -> None:
+        """Apply changes; `None` deletes."""
+        puts = []
+        for key in sorted(changes):
+            value = changes[key]
+            place = _physical(key)
+            if value is None:
+                transaction.delete(place, db=self._db)
+            elif place is key:
+                puts.append((key, value))
+            else:
+                puts.append((place, len(key).to_bytes(4) + key + value))
+        with transaction.cursor(db=self._db) as cursor:
+            cursor.putmulti(puts)
+
+    def delete_before(self, transaction: Any, end: bytes) -> None:
+        """Delete all entries whose key is smaller."""
+        with transaction.cursor(db=self._db) as cursor:
+            more = cursor.first()
+            while more and cursor.key() < end:
+                more = cursor.delete()
+
+
+def _uncut(data: bytes) -> tuple[bytes, bytes]:
+    size = int.from_bytes(data[:4])
+    return data[4 : 4 + size], data[4 + size :]
+
+
+class DiskStorage:
+    """Where one store keeps its entries."""
+
+    def __init__(self, state: DiskState, name: str) -> None:
+        self._state = state
+        self.name = name
+        self.observed_ms = state.number(f"observed/{name}", -1)
+        self.parts: list[DiskMap | DiskSegments] = []
+
+    def map(self) -> OrderedMap:
+        made = DiskMap(Table(self._state, f"{self.name}/map"), self._state.grow)
+        self.parts.append(made)
+        return made
+
+    def segments(self, retention_ms: int, drop: Drop) -> SegmentedMap:
+        table = Table(self._state, f"{self.name}/segments")
+        made = DiskSegments(table, self, retention_ms, drop, self._state.grow)
+        self.parts.append(made)
+        return made
+
+
+class DiskState:
+    """The local state of one task."""
+
+    def __init__(self, directory: Path, batch_bytes: int = BATCH_BYTES) -> None:
+        self._lmdb = lmdb_module()
+        self._batch_bytes = batch_bytes
+        self._pending_bytes = 0
+        self._storages: dict[str, DiskStorage] = {}
+        directory.mkdir(parents=True, exist_ok=True)
+        self._env = self._lmdb.open(
+            str(directory),
+            map_size=_MAP_SIZE,
+            max_dbs=_STORES_MAX,
+            readahead=False,
+            meminit=False,
+            metasync=True,
+        )
+        self._meta = self._env.open_db(b"meta")
+        self.reader = self._env.begin()
+        if (self.reader.get(b"format", db=self._meta) or _FORMAT) != _FORMAT:
+            self.close()
+            raise self._lmdb.InvalidError("state of another format")
+
+    def database(self, name: str) -> Any:
+        self.reader.abort()
+        found = self._env.open_db(name.encode())
+        self.reader = self._env.begin()
+        return found
+
+    def number(self, name: str, default: int | None) -> Any:
+        """A number that is kept under a name."""
+        data = self.reader.get(name.encode(), db=self._meta)
+        return default if data is None else int.from_bytes(data, signed=True)
+
+    def grow(self, size: int) -> None:
+        """Something more waits in memory."""
+        self._pending_bytes += size
+
+    def storage(self, store: str) -> DiskStorage:
+        """The place of one store; each has one."""
+        return self._storages.setdefault(store, DiskStorage(self, store))
+
+    def checkpoint(self, store: str) -> int | None:
+        """The changelog offset up to which the store has everything; `None` if unknown."""
+        found: int | None = self.number(f"checkpoint/{store}", None)
+        return found
+
+    def commit(self, checkpoints: Mapping[str, int], *, force: bool = False) -> None:
+        """What was written so far is committed: write it, if it is enough or has to be."""
+        if not force and self._pending_bytes < self._batch_bytes:
+            return
+        while True:
+            try:
+                self._write(checkpoints)
+                break
+            except self._lmdb.MapFullError:
+                self.reader.abort()
+                self._env.set_mapsize(self._env.info()["map_size"] * 2)
+                self.reader = self._env.begin()
+        self._pending_bytes = 0
+        self.reader.abort()
+        self.reader = self._env.begin()
+        for storage in self._storages.values():
+            for part in storage.parts:
+                part.written()
+
+    def _write(self, checkpoints: Mapping[str, int]) -> None:
+        with self._env.begin(write=True) as transaction:
+            for name, storage in self._storages.items():
+                for part in storage.parts:
+                    part.write(transaction)
+                observed = storage.observed_ms.to_bytes(8, signed=True)
+                transaction.put(f"observed/{name}".encode(), observed, db=self._meta)
+            for name, offset in checkpoints.items():
+                place = f"checkpoint/{name}".encode()
+                transaction.put(place, offset.to_bytes(8, signed=True), db=self._meta)
+            transaction.put(b"format", _FORMAT, db=self._meta)
+
+    def close(self) -> None:
+        """What was not committed, or not written yet, is gone."""
+        self.reader.abort()
+        self._env.close()
+
+
+def open_state(directory: Path, *, batch_bytes: int = BATCH_BYTES) -> DiskState:
+    """The local state of a task; one that cannot be read is deleted, and restored from changelogs.
+
+    state = open_state(Path("/var/lib/app/0_0"))
+    """
+    lmdb = lmdb_module()
+    try:
+        return DiskState(directory, batch_bytes)
+    except (lmdb.CorruptedError, lmdb.InvalidError, lmdb.VersionMismatchError):
+        shutil.rmtree(directory)
+        return DiskState(directory, batch_bytes)

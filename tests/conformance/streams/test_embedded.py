@@ -1,0 +1,440 @@
+"""`KafkaStreams` on a broker: states, internal topics, restarts, several instances, errors."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from moldau.client import ConfigResource, Consumer, Producer, TopicPartition
+from moldau.streams import (
+    KafkaStreams,
+    Processor,
+    PunctuationType,
+    Record,
+    State,
+    StreamsBuilder,
+    StreamsError,
+    TimeWindows,
+    UncaughtExceptionResponse,
+)
+from moldau.streams.errors import MissingSourceTopicError
+from support.streams_counting import check, recomputed, updates, word_count
+from support.streams_embedded import Stage
+from support.waiting import eventually
+
+
+def send_lines(stage: Stage, topic: str, lines: list[str]) -> None:
+    for line in lines:
+        stage.producer.send(topic, line.encode())
+    stage.producer.flush()
+
+
+def streams(stage: Stage, topology: Any, application_id: str, **settings: Any) -> KafkaStreams:
+    settings.setdefault("state_dir", str(stage.folder / application_id))
+    return KafkaStreams(
+        topology,
+        application_id=application_id,
+        bootstrap_servers=stage.bootstrap,
+        **settings,
+    )
+
+
+LINES = [f"all streams lead {number % 7} kafka" for number in range(300)]
+
+
+@pytest.mark.parametrize("guarantee", ["exactly_once_v2", "at_least_once"])
+def test_word_count_goes_on_after_a_restart(stage: Stage, guarantee: str) -> None:
+    prefix = f"{stage.new_id()}-"
+    stage.create([f"{prefix}text", f"{prefix}counts"], partitions=3)
+    made = []
+    for part in (LINES[:100], LINES[100:]):
+        send_lines(stage, f"{prefix}text", part)
+        made += part
+        running = streams(
+            stage,
+            word_count(prefix),
+            f"{prefix}app",
+            processing_guarantee=guarantee,
+            commit_interval_ms=50,
+        )
+        with running:
+            total = sum(recomputed(made).values())
+            found = updates(stage.bootstrap, f"{prefix}counts", 3, total)
+        assert running.state is State.NOT_RUNNING
+        check(found, recomputed(made))
+
+
+def test_state_is_restored_without_the_local_copy(stage: Stage) -> None:
+    prefix = f"{stage.new_id()}-"
+    stage.create([f"{prefix}text", f"{prefix}counts"], partitions=2)
+    restored: dict[str, int] = {}
+
+    class Listener:
+        def on_restore_start(self, partition: Any, store: str, start: int, end: int) -> None:
+            restored.setdefault(store, 0)
+
+        def on_batch_restored(self, partition: Any, store: str, end: int, count: int) -> None:
+            pass
+
+        def on_restore_end(self, partition: Any, store: str, total: int) -> None:
+            restored[store] += total
+
+    send_lines(stage, f"{prefix}text", LINES)
+    total = sum(recomputed(LINES).values())
+    with streams(stage, word_count(prefix), f"{prefix}app") as running:
+        updates(stage.bootstrap, f"{prefix}counts", 2, total)
+    # With its state directory an instance has nothing to restore but markers.
+    again = streams(stage, word_count(prefix), f"{prefix}app")
+    again.set_global_state_restore_listener(Listener())
+    with again:
+        assert again.wait_for(State.RUNNING, 30)
+    assert restored.get("counts", 0) == 0
+    again = streams(stage, word_count(prefix), f"{prefix}app")
+    again.clean_up()
+    again.set_global_state_restore_listener(Listener())
+    with again:
+        assert again.wait_for(State.RUNNING, 30)
+        assert restored["counts"] > 0
+        send_lines(stage, f"{prefix}text", ["kafka"])
+        found = updates(stage.bootstrap, f"{prefix}counts", 2, total + 1)
+    check(found, recomputed([*LINES, "kafka"]))
+    assert running.state is State.NOT_RUNNING
+
+
+def test_all_stores_of_a_task_are_restored(stage: Stage) -> None:
+    prefix = f"{stage.new_id()}-"
+    stage.create([f"{prefix}in", f"{prefix}out"])
+    builder = StreamsBuilder()
+    stream = builder.stream(f"{prefix}in", key_serde="string", value_serde="string")
+    grouped = stream.group_by_key()
+    for store in ("one", "two"):
+        counted = grouped.count(store=store).to_stream()
+        counted.map_values(lambda count, store=store: f"{store} {count}").to(
+            f"{prefix}out", key_serde="string", value_serde="string", name=f"sink-{store}"
+        )
+    for number in (1, 2):
+        stage.producer.send(f"{prefix}in", b"x", b"key")
+        stage.producer.flush()
+        made = streams(stage, builder.build(), f"{prefix}app", default_dsl_store="in_memory")
+        with made:
+            found = values(stage, f"{prefix}out", number * 2)
+        assert sorted(found[-2:]) == [f"one {number}", f"two {number}"]
+
+
+def test_internal_topics_are_those_of_kafka_streams(stage: Stage) -> None:
+    prefix = f"{stage.new_id()}-"
+    stage.create([f"{prefix}in"], partitions=3)
+    builder = StreamsBuilder()
+    stream = builder.stream(f"{prefix}in", key_serde="string", value_serde="string")
+    grouped = stream.group_by(lambda key, value: value, name="by-value")
+    grouped.windowed_by(TimeWindows(size=1000, grace=0)).count(store="windowed")
+    with streams(stage, builder.build(), f"{prefix}app") as running:
+        assert running.wait_for(State.RUNNING, 30)
+    names = [f"{prefix}app-windowed-changelog", f"{prefix}app-by-value-repartition"]
+    described = stage.admin.describe_topics(names)
+    assert [len(described[name].partitions) for name in names] == [3, 3]
+    resources = [ConfigResource.topic(name) for name in names]
+    configs = stage.admin.describe_configs(resources)
+    windowed, repartition = (configs[each] for each in resources)
+    assert windowed["cleanup.policy"].value == "compact,delete"
+    assert windowed["retention.ms"].value == "86401000"
+    assert repartition["cleanup.policy"].value == "delete"
+    assert repartition["retention.ms"].value == "-1"
+    assert repartition["segment.bytes"].value == "52428800"
+
+
+def test_instances_share_the_tasks_and_hand_them_over(stage: Stage) -> None:
+    prefix = f"{stage.new_id()}-"
+    stage.create([f"{prefix}text", f"{prefix}counts"], partitions=4)
+    send_lines(stage, f"{prefix}text", LINES[:100])
+    first, second = (
+        streams(
+            stage,
+            word_count(prefix),
+            f"{prefix}app",
+            state_dir=str(stage.folder / f"{prefix}{number}"),
+            num_stream_threads=2,
+        )
+        for number in range(2)
+    )
+
+    def task_count(made: KafkaStreams) -> int:
+        return sum(len(thread.tasks.active) for thread in made.threads)
+
+    with first:
+        eventually(lambda: task_count(first) == 8, what="the first has all tasks")
+        with second:
+            eventually(
+                lambda: task_count(first) == task_count(second) == 4
+                and first.state is second.state is State.RUNNING,
+                what="both have four tasks",
+            )
+            send_lines(stage, f"{prefix}text", LINES[100:200])
+            total = sum(recomputed(LINES[:200]).values())
+            updates(stage.bootstrap, f"{prefix}counts", 4, total)
+        eventually(lambda: task_count(first) == 8, what="the first has all tasks again")
+        send_lines(stage, f"{prefix}text", LINES[200:])
+        total = sum(recomputed(LINES).values())
+        found = updates(stage.bootstrap, f"{prefix}counts", 4, total)
+    check(found, recomputed(LINES))
+
+
+def test_threads_come_and_go(stage: Stage) -> None:
+    prefix = f"{stage.new_id()}-"
+    stage.create([f"{prefix}text", f"{prefix}counts"], partitions=2)
+    with streams(stage, word_count(prefix), f"{prefix}app") as running:
+        assert running.wait_for(State.RUNNING, 30)
+        name = running.add_stream_thread()
+        assert name is not None
+        assert name.endswith("StreamThread-2")
+        eventually(
+            lambda: [len(thread.tasks.active) for thread in running.threads] == [2, 2],
+            what="both threads have tasks",
+        )
+        assert running.remove_stream_thread() == name
+        eventually(
+            lambda: [len(thread.tasks.active) for thread in running.threads] == [4],
+            what="one thread has all tasks",
+        )
+        send_lines(stage, f"{prefix}text", LINES)
+        total = sum(recomputed(LINES).values())
+        check(updates(stage.bootstrap, f"{prefix}counts", 2, total), recomputed(LINES))
+
+
+def test_standbys_follow_and_take_over(stage: Stage) -> None:
+    prefix = f"{stage.new_id()}-"
+    stage.create([f"{prefix}text", f"{prefix}counts"], partitions=2)
+    one, two = (
+        streams(
+            stage,
+            word_count(prefix),
+            f"{prefix}app",
+            state_dir=str(stage.folder / f"{prefix}{number}"),
+            num_standby_replicas=1,
+        )
+        for number in range(2)
+    )
+
+    def standbys(made: KafkaStreams) -> list[Any]:
+        return [task for thread in made.threads for task in thread.tasks.standbys.values()]
+
+    with one:
+        with two:
+            eventually(
+                lambda: len(standbys(one)) + len(standbys(two)) == 2, what="two standby tasks"
+            )
+            send_lines(stage, f"{prefix}text", LINES)
+            total = sum(recomputed(LINES).values())
+            updates(stage.bootstrap, f"{prefix}counts", 2, total)
+            eventually(
+                lambda: all(log.position > 0 for task in standbys(one) for log in task.logs),
+                what="the standby has records",
+            )
+        send_lines(stage, f"{prefix}text", ["kafka"])
+        found = updates(stage.bootstrap, f"{prefix}counts", 2, total + 1)
+    check(found, recomputed([*LINES, "kafka"]))
+
+
+def test_a_topic_that_is_missing_is_named(stage: Stage) -> None:
+    running = streams(stage, word_count("nowhere-"), stage.new_id())
+    with pytest.raises(MissingSourceTopicError, match="nowhere-text"):
+        running.start()
+    assert running.state is State.ERROR
+
+
+def passing(stage: Stage, prefix: str, step: Callable[[str], str]) -> Any:
+    stage.create([f"{prefix}in", f"{prefix}out"])
+    builder = StreamsBuilder()
+    stream = builder.stream(f"{prefix}in", key_serde="string", value_serde="string")
+    stream.map_values(step).to(f"{prefix}out", key_serde="string", value_serde="string")
+    return builder.build()
+
+
+def values(stage: Stage, topic: str, count: int) -> list[str]:
+    found: list[str] = []
+    with Consumer(
+        bootstrap_servers=stage.bootstrap,
+        auto_offset_reset="earliest",
+        isolation_level="read_committed",
+    ) as consumer:
+        consumer.assign([TopicPartition(topic, 0)])
+
+        def read() -> bool:
+            found.extend(record.value.decode() for record in consumer.poll(0.2))
+            return len(found) >= count
+
+        eventually(read, what=f"{count} records in {topic}")
+    return found
+
+
+def test_an_error_stops_the_instance_and_loses_nothing(stage: Stage) -> None:
+    prefix = f"{stage.new_id()}-"
+    fails = [True]
+
+    def step(value: str) -> str:
+        if value == "2" and fails[0]:
+            raise ValueError("two")
+        return value
+
+    topology = passing(stage, prefix, step)
+    seen: list[State] = []
+    running = streams(stage, topology, f"{prefix}app")
+    running.set_state_listener(lambda new, old: seen.append(new))
+    send_lines(stage, f"{prefix}in", ["0", "1", "2", "3"])
+    with pytest.raises(StreamsError, match="processor="):
+        running.run()
+    assert running.state is State.ERROR
+    assert seen[-2:] == [State.PENDING_ERROR, State.ERROR]
+    fails[0] = False
+    with streams(stage, topology, f"{prefix}app"):
+        assert values(stage, f"{prefix}out", 4) == ["0", "1", "2", "3"]
+
+
+def test_a_failed_thread_is_replaced(stage: Stage) -> None:
+    prefix = f"{stage.new_id()}-"
+    failures: list[BaseException] = []
+
+    def step(value: str) -> str:
+        if value == "2" and not failures:
+            raise ValueError("two")
+        return value
+
+    def on_error(error: BaseException) -> UncaughtExceptionResponse:
+        failures.append(error)
+        return UncaughtExceptionResponse.REPLACE_THREAD
+
+    running = streams(stage, passing(stage, prefix, step), f"{prefix}app")
+    running.set_uncaught_exception_handler(on_error)
+    send_lines(stage, f"{prefix}in", ["0", "1", "2", "3"])
+    with running:
+        assert values(stage, f"{prefix}out", 4) == ["0", "1", "2", "3"]
+    assert len(failures) == 1
+
+
+def test_one_instance_stops_all(stage: Stage) -> None:
+    prefix = f"{stage.new_id()}-"
+    stage.create([f"{prefix}in", f"{prefix}out"], partitions=2)
+    builder = StreamsBuilder()
+
+    def step(value: str) -> str:
+        raise ValueError(value)
+
+    stream = builder.stream(f"{prefix}in", key_serde="string", value_serde="string")
+    stream.map_values(step).to(f"{prefix}out", key_serde="string", value_serde="string")
+    instances = [
+        streams(
+            stage,
+            builder.build(),
+            f"{prefix}app",
+            state_dir=str(stage.folder / f"{prefix}{number}"),
+        )
+        for number in range(2)
+    ]
+    for each in instances:
+        each.set_uncaught_exception_handler(
+            lambda error: UncaughtExceptionResponse.SHUTDOWN_APPLICATION
+        )
+        each.start()
+    eventually(
+        lambda: all(each.state is State.RUNNING for each in instances), what="both instances run"
+    )
+    stage.producer.send(f"{prefix}in", b"x", partition=0)
+    stage.producer.flush()
+    for each in instances:
+        assert each.wait(60)
+        assert each.state is State.ERROR
+
+
+class Ticking(Processor):
+    """Forwards the number of records at every tick."""
+
+    def init(self, context: Any) -> None:
+        super().init(context)
+        self.count = 0
+        context.schedule(20, PunctuationType.WALL_CLOCK_TIME, self.on_tick)
+
+    def on_tick(self, now_ms: int) -> None:
+        if self.count:
+            self.context.forward(Record("count", str(self.count), now_ms))
+            self.count = 0
+
+    def process(self, record: Record[Any, Any]) -> None:
+        self.count += 1
+
+
+def test_the_wall_clock_punctuates(stage: Stage) -> None:
+    prefix = f"{stage.new_id()}-"
+    stage.create([f"{prefix}in", f"{prefix}out"])
+    builder = StreamsBuilder()
+    stream = builder.stream(f"{prefix}in", key_serde="string", value_serde="string")
+    stream.process(Ticking).to(f"{prefix}out", key_serde="string", value_serde="string")
+    send_lines(stage, f"{prefix}in", ["x"] * 5)
+    with streams(stage, builder.build(), f"{prefix}app"):
+        assert values(stage, f"{prefix}out", 1) == ["5"]
+
+
+def test_topics_of_a_pattern_are_found_while_it_runs(stage: Stage) -> None:
+    prefix = f"{stage.new_id()}-"
+    stage.create([f"{prefix}orders-a", f"{prefix}out"])
+    builder = StreamsBuilder()
+    stream = builder.stream(
+        re.compile(f"{prefix}orders-.*"), key_serde="string", value_serde="string"
+    )
+    stream.to(f"{prefix}out", key_serde="string", value_serde="string")
+    send_lines(stage, f"{prefix}orders-a", ["1"])
+    with streams(stage, builder.build(), f"{prefix}app", metadata_max_age_ms=200):
+        assert values(stage, f"{prefix}out", 1) == ["1"]
+        stage.create([f"{prefix}orders-b"])
+        send_lines(stage, f"{prefix}orders-b", ["2"])
+        assert values(stage, f"{prefix}out", 2) == ["1", "2"]
+
+
+def test_pausing(stage: Stage) -> None:
+    prefix = f"{stage.new_id()}-"
+    with streams(stage, passing(stage, prefix, str.upper), f"{prefix}app") as running:
+        send_lines(stage, f"{prefix}in", ["a"])
+        assert values(stage, f"{prefix}out", 1) == ["A"]
+        running.pause()
+        send_lines(stage, f"{prefix}in", ["b"])
+        eventually(
+            lambda: any(
+                len(task.inputs)
+                for thread in running.threads
+                for task in thread.tasks.active.values()
+            ),
+            what="a record waits",
+        )
+        running.resume()
+        assert values(stage, f"{prefix}out", 2) == ["A", "B"]
+
+
+def test_the_program_ends_by_close_from_another_thread(stage: Stage) -> None:
+    prefix = f"{stage.new_id()}-"
+    running = streams(stage, passing(stage, prefix, str.upper), f"{prefix}app")
+    thread = threading.Thread(target=running.run)
+    thread.start()
+    assert running.wait_for(State.RUNNING, 30)
+    assert running.close(timeout=30)
+    thread.join(30)
+    assert not thread.is_alive()
+    assert Path(running.settings.state_dir).is_dir()
+
+
+def test_a_producer_of_another_instance_is_fenced(stage: Stage) -> None:
+    """The thread of a fenced producer joins again, and goes on."""
+    prefix = f"{stage.new_id()}-"
+    with streams(stage, passing(stage, prefix, str.upper), f"{prefix}app") as running:
+        send_lines(stage, f"{prefix}in", ["a"])
+        assert values(stage, f"{prefix}out", 1) == ["A"]
+        transactional_id = f"{prefix}app-{running.process_id}-1"
+        with Producer(
+            bootstrap_servers=stage.bootstrap, transactional_id=transactional_id
+        ) as zombie:
+            zombie.init_transactions()
+        send_lines(stage, f"{prefix}in", ["b", "c"])
+        assert values(stage, f"{prefix}out", 3) == ["A", "B", "C"]

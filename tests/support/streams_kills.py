@@ -1,0 +1,101 @@
+"""Kills instances of a word count while it runs, and compares its result with a recomputation.
+
+    PYTHONPATH=tests python -m support.streams_kills --count 50
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from support.processes import moldau
+from support.streams_counting import Instance, check, recomputed, updates
+from support.streams_embedded import Stage
+from support.waiting import eventually
+
+PARTITIONS = 3
+INSTANCES = 2
+
+
+def committed_count(stage: Stage, group: str) -> int:
+    """How many offsets the group has committed, in all partitions."""
+    found = stage.admin.list_consumer_group_offsets({group: None}, check=False)
+    if group in found.errors:
+        return 0
+    return sum(each.offset for each in found[group].values() if each is not None)
+
+
+def count_under_kills(stage: Stage, *, kills: int, seed: int) -> int:
+    """Run two instances, kill one after the other; how many words there were."""
+    chance = random.Random(seed)
+    prefix = f"{stage.new_id()}-"
+    stage.create([f"{prefix}text", f"{prefix}counts"], partitions=PARTITIONS)
+    instances = [
+        Instance(
+            stage.bootstrap,
+            prefix,
+            stage.folder / f"{prefix}{number}",
+            f"num.stream.threads={number + 1}",
+            # Who does not come back is noticed soon.
+            "consumer.session.timeout.ms=6000",
+        ).start()
+        for number in range(INSTANCES)
+    ]
+    lines: list[str] = []
+    group = f"{prefix}app"
+    try:
+        for _ in range(kills):
+            for _ in range(chance.randrange(200, 2000)):
+                lines.append(" ".join(f"w{chance.randrange(40)}" for _ in range(3)))
+                stage.producer.send(f"{prefix}text", lines[-1].encode())
+            stage.producer.flush()
+            before = committed_count(stage, group)
+            eventually(
+                lambda before=before: committed_count(stage, group) > before,
+                what="the application goes on",
+                seconds_max=60,
+            )
+            # Somewhere between two commits.
+            time.sleep(chance.uniform(0, 0.15))
+            victim = chance.choice(instances)
+            victim.kill()
+            victim.start()
+        expected = recomputed(lines)
+        found = updates(stage.bootstrap, f"{prefix}counts", PARTITIONS, sum(expected.values()))
+        check(found, expected)
+        assert all(each.is_running for each in instances)
+    except BaseException:
+        for each in instances:
+            sys.stderr.write(each.output()[-5000:])
+        raise
+    finally:
+        for each in instances:
+            each.kill()
+    return sum(recomputed(lines).values())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--count", type=int, default=50)
+    parser.add_argument("--seed", type=int, default=time.time_ns() % 1_000_000)
+    options = parser.parse_args()
+    print(f"seed {options.seed}", flush=True)
+    settings = ["group.initial.rebalance.delay.ms=0", "log.retention.ms=-1"]
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        moldau(Path(folder) / "broker", settings) as broker,
+    ):
+        stage = Stage(broker.bootstrap, Path(folder))
+        started = time.monotonic()
+        words = count_under_kills(stage, kills=options.count, seed=options.seed)
+        stage.close()
+        spent = time.monotonic() - started
+        print(f"{options.count} kills, {words} words, each counted once, {spent:.0f} s")
+
+
+if __name__ == "__main__":
+    main()
