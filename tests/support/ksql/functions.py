@@ -265,23 +265,23 @@ def _aggregates() -> list[Function]:
         of(
             "FOUR_ARG",
             aggregate_overload(
-                "(BIGINT a, STRING b, STRING c, STRING d, INT initArg) -> BIGINT",
+                "(BIGINT a, STRING b, STRING c, STRING d, INT initArg, STRING... texts) -> BIGINT",
                 _sum(_amounts, start=_init_total),
-                init_count=1,
+                init_count=2,
             ),
         ),
         of(
             "FIVE_ARG",
             aggregate_overload(
-                "(BIGINT a, STRING b, STRING c, STRING d, INT e, INT initArg) -> BIGINT",
+                "(BIGINT a, STRING b, STRING c, STRING d, INT e, INT initArg, STRING... texts) -> BIGINT",
                 _sum(_amounts, start=_init_total),
-                init_count=1,
+                init_count=2,
             ),
         ),
         of(
             "MID_VAR_ARG",
             aggregate_overload(
-                "(BIGINT a, STRING... b, INT initArg1, BIGINT initArg2) -> BIGINT",
+                "(BIGINT a, STRING... b, INT initArg1, INT initArg2) -> BIGINT",
                 _sum(_amounts, start=_init_total),
                 init_count=2,
             ),

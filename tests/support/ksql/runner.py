@@ -170,9 +170,12 @@ def _of_input(world: _World, topic: str, index: int, before: int) -> Produced:
 def _streams_config(case: Case) -> dict[str, Any]:
     prefix = "ksql.streams."
     return {
-        name.removeprefix(prefix): value
-        for name, value in case.properties.items()
-        if name.startswith(prefix)
+        "statestore.cache.max.bytes": 0,
+        **{
+            name.removeprefix(prefix): value
+            for name, value in case.properties.items()
+            if name.startswith(prefix)
+        },
     }
 
 

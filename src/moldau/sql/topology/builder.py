@@ -89,6 +89,9 @@ def build_topology(plan: Step, context: BuildContext, on_row: OnRow | None = Non
 
 def _process(holder: StreamHolder, step: Step, supplier: Callable[[], Processor]) -> Handle:
     """A step that keeps the key. Its name is given, so that it takes no number."""
+    if isinstance(step, FilterStep | SelectStep):
+        # ksqlDB looks at the rows before these steps, which takes one.
+        holder.handle.builder.new_name("KSTREAM-PEEK-")
     return stream_steps.process(holder.handle, "KSTREAM-PROCESSVALUES-", supplier, (), step.name)
 
 
