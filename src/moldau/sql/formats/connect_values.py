@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import Any
 
 from moldau.data import logical
-from moldau.data.json_text import double_text, float_text
+from moldau.data.json_text import float_text
 from moldau.data.schema import Schema, Type
 from moldau.data.struct import Struct
 from moldau.sql.formats.errors import SerdeError
@@ -29,6 +29,7 @@ from moldau.sql.types import (
     connect_schema,
 )
 from moldau.sql.values import decimals
+from moldau.sql.values.doubles import double_text
 from moldau.sql.values.texts import boolean_text
 
 Convert = Callable[[Any], Any]
