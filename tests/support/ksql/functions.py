@@ -15,7 +15,7 @@ from moldau.sql.functions.declarations import (
     overload,
     scalar,
 )
-from moldau.sql.types import BIGINT, DOUBLE, ArrayType, SqlType
+from moldau.sql.types import BIGINT, DOUBLE, INTEGER, ArrayType, DecimalType, SqlType, StructType
 
 
 def _declared(name: str) -> Declaration:
@@ -123,7 +123,7 @@ def _tables() -> list[Function]:
         overload(
             f"({kind} x) -> ARRAY<{kind}>",
             lambda value: [value],
-            result_of=lambda types: ArrayType(types[0]),
+            result_of=lambda types: ArrayType(DecimalType(30, 10)),
         )
         if kind == "DECIMAL"
         else overload(f"({kind} x) -> ARRAY<{kind}>", lambda value: [value])
@@ -179,6 +179,22 @@ def _sum(
     return bind
 
 
+def _sum_of_pairs(types: Sequence[SqlType], init: Sequence[Any], settings: Any) -> Aggregation:
+    kind = StructType((("A", INTEGER), ("B", INTEGER)))
+
+    def add(one: Any, other: Any) -> Any:
+        return (one[0] + other[0], one[1] + other[1])
+
+    return Aggregation(
+        result=kind,
+        aggregate_type=kind,
+        initialize=lambda: (0, 0),
+        add=add,
+        merge=add,
+        map_result=lambda total: total,
+    )
+
+
 def _length(text: str | None) -> int:
     return 0 if text is None else len(text)
 
@@ -230,6 +246,7 @@ def _aggregates() -> list[Function]:
                 "(DOUBLE val) -> DOUBLE",
                 _sum(lambda value: value, result=DOUBLE, start=lambda init: 0.0),
             ),
+            aggregate_overload("(STRUCT<A INT, B INT> val) -> STRUCT<A INT, B INT>", _sum_of_pairs),
             aggregate_overload(
                 "(STRING val, STRING init) -> BIGINT",
                 _sum(_length, start=lambda init: len(init[0])),

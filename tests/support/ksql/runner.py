@@ -8,12 +8,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from support.ksql.cases import Case, Number
-from support.ksql.functions import test_functions
-from support.ksql.registry import MemoryRegistry
-from support.ksql.values import json_text, read_json, row, same, shown
-
-from moldau.sql.engine.ddl import schema_of
 from moldau.sql.engine.engine import KsqlEngine, Session
 from moldau.sql.engine.ports import MemoryTopics
 from moldau.sql.engine.results import Inserted, PersistentQuery, Started
@@ -23,12 +17,16 @@ from moldau.sql.functions.registry import built_in
 from moldau.sql.sources.data_source import UNWRAP, DataSource
 from moldau.sql.syntax.parser import parse, prepare
 from moldau.sql.syntax.statements import CreateSource
-from moldau.sql.types import Column, SqlType, StructType
+from moldau.sql.types import Column, Namespace, SqlType, StructType
 from moldau.streams.errors import StreamsError
 from moldau.streams.hosts.driver import TopologyTestDriver
 from moldau.streams.machine.definitions import Produced
 from moldau.streams.machine.task import Handlers, skip_on_error
 from moldau.streams.records import Window, Windowed
+from support.ksql.cases import Case, Number
+from support.ksql.functions import test_functions
+from support.ksql.registry import MemoryRegistry
+from support.ksql.values import json_text, read_json, row, same, shown
 
 _SERVICE_ID = "some.ksql.service.id"
 _REGISTRY_TYPES = {"AVRO": "AVRO", "JSON_SR": "JSON", "JSON": "JSON", "PROTOBUF": "PROTOBUF"}
@@ -75,7 +73,7 @@ def _run(case: Case) -> _World:
 
 
 def _world(case: Case) -> _World:
-    registry, topics = MemoryRegistry(), MemoryTopics()
+    registry, topics = MemoryRegistry(), MemoryTopics(default_partitions=4)
     config = {"ksql.service.id": _SERVICE_ID, **case.properties}
     functions = built_in(config)
     for each in test_functions():
@@ -89,8 +87,11 @@ def _world(case: Case) -> _World:
             schema = topic.get(f"{side}Schema")
             if schema is None:
                 continue
-            kind = topic.get(f"{side}Format") or ("PROTOBUF" if isinstance(schema, str) and "syntax" in schema else "AVRO")
-            text = schema if isinstance(schema, str) else json_text(schema)
+            kind = topic.get(f"{side}Format") or (
+                "PROTOBUF" if isinstance(schema, str) and "syntax" in schema else "AVRO"
+            )
+            is_text = isinstance(schema, str) and kind.startswith("PROTOBUF")
+            text = schema if is_text else json_text(schema)
             schema_id = topic.get(f"{side}SchemaId")
             registry.register(
                 f"{topic['name']}-{side}",
@@ -143,7 +144,7 @@ def _process(world: _World, query: PersistentQuery) -> None:
     )
     given = [each["topic"] for each in world.case.inputs]
     if read & set(given):
-        places = {topic: 0 for topic in given}
+        places = dict.fromkeys(given, 0)
         for topic in given:
             index = places[topic]
             places[topic] += 1
@@ -429,7 +430,10 @@ def _check_source(world: _World, wanted: dict[str, Any], source: DataSource) -> 
         ("keyFormat", lambda: _same_key_format(wanted["keyFormat"], source)),
         ("valueFormat", lambda: source.value_format.format.name == wanted["valueFormat"]),
         ("keyFeatures", lambda: set(source.key_format.features) == set(wanted["keyFeatures"])),
-        ("valueFeatures", lambda: set(source.value_format.features) == set(wanted["valueFeatures"])),
+        (
+            "valueFeatures",
+            lambda: set(source.value_format.features) == set(wanted["valueFeatures"]),
+        ),
         ("isSource", lambda: source.is_source is wanted["isSource"]),
     ]
     for name, check in checks:
@@ -458,7 +462,11 @@ def _same_schema(world: _World, wanted: str, source: DataSource) -> bool:
     statement = prepare(parsed, world.engine.metastore.resolve_type)
     if not isinstance(statement, CreateSource):
         return False
-    return schema_of(statement.elements) == source.schema
+    expected = [(each.name, each.type, each.is_key) for each in statement.elements]
+    actual = [
+        (each.name, each.type, each.namespace is Namespace.KEY) for each in source.schema.columns
+    ]
+    return expected == actual
 
 
 # Errors.

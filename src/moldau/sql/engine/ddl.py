@@ -158,7 +158,7 @@ class Ddl:
                     "stream/table please re-run the statement providing the required 'PARTITIONS' "
                     "configuration in the WITH clause (and optionally 'REPLICAS')."
                 )
-            partitions = 1
+            partitions = self._topics.default_partitions
         policy = "compact" if statement.kind == "TABLE" else "delete"
         if policy == "compact" and properties.get("RETENTION_MS") is not None:
             raise KsqlException(

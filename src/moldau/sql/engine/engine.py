@@ -244,8 +244,6 @@ class KsqlEngine:
         self, plan: QueryPlan, sink: DataSource, properties: SourceProperties
     ) -> None:
         key, value = sink.key_format, sink.value_format
-        self.serdes.plain_key(key, sink.schema)
-        self.serdes.value(value.format, sink.schema, value.features)
         for is_key, columns, info in (
             (True, sink.schema.key, key.format),
             (False, sink.schema.value, value.format),

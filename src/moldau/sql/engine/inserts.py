@@ -19,7 +19,7 @@ from moldau.sql.types import DATE, STRING, TIME, TIMESTAMP, SqlType
 from moldau.sql.values import coercion
 from moldau.sql.values.arithmetic import base_name
 
-_FORMATS = {
+_FORMATS: dict[SqlType, str] = {
     TIMESTAMP: ". Timestamp format must be yyyy-mm-ddThh:mm:ss[.S]",
     TIME: ". Time format must be hh:mm:ss[.S]",
     DATE: ". Date format must be yyyy-mm-dd",
@@ -32,6 +32,7 @@ def target_of(statement: InsertValues, metastore: MetaStore) -> DataSource:
     if source is None:
         raise KsqlException(
             f"Cannot insert values into an unknown stream/table: `{statement.target}`"
+            f"{metastore.hint(statement.target)}"
         )
     if source.is_source:
         raise KsqlException(
@@ -47,6 +48,13 @@ def resolved_values(
 ) -> dict[str, Any]:
     """The values by column."""
     schema = source.schema
+    headers = [
+        each.name
+        for each in schema.headers
+        if not statement.columns or each.name in statement.columns
+    ]
+    if headers:
+        raise KsqlException(f"Cannot insert into HEADER columns: {', '.join(headers)}")
     names = list(statement.columns) or [each.name for each in (*schema.key, *schema.value)]
     if len(names) != len(statement.values):
         shown = ", ".join(f"`{name}`" for name in statement.columns)
@@ -61,8 +69,6 @@ def resolved_values(
             raise KsqlException(f"Column name `{name}` does not exist.")
         if name in PSEUDO_COLUMNS and name != ROWTIME:
             raise KsqlException(f"Inserting into column `{name}` is not allowed.")
-        if any(each.name == name for each in schema.headers):
-            raise KsqlException(f"Cannot insert into HEADER columns: {name}")
         wanted = known.get(name) or PSEUDO_COLUMNS[name]
         found[name] = constant(expression, wanted, name, functions, "insert value")
     return found
@@ -73,8 +79,6 @@ def insert_values(
 ) -> Inserted:
     """The record of an INSERT VALUES statement."""
     source = target_of(statement, metastore)
-    if source.schema.headers:
-        raise KsqlException(f"Cannot insert into {source.name} because it has header columns")
     values = resolved_values(statement, source, functions)
     schema = source.schema
     if source.kind == "TABLE":

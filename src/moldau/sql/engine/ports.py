@@ -28,6 +28,7 @@ class MemoryTopics:
     """Topics without a cluster. `create_missing`: CREATE statements may leave out PARTITIONS."""
 
     create_missing: bool = True
+    default_partitions: int = 1
     _counts: dict[str, int] = field(default_factory=dict)
 
     def partitions(self, name: str) -> int | None:

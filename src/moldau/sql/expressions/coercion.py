@@ -101,18 +101,21 @@ def _structured(
     source: SqlType,
     target: SqlType,
 ) -> SqlType | None:
-    match item, target:
-        case MakeArray(items), ArrayType(inner):
-            found = _inside(type_of, inner, items)
-            return None if found is None else ArrayType(found)
-        case MakeMap(keys, values), MapType(key, value):
-            new_key = _inside(type_of, key, keys)
-            new_value = _inside(type_of, value, values)
-            if new_key is None or new_value is None:
-                return None
-            return MapType(new_key, new_value)
-        case MakeStruct(names, values), StructType(fields):
-            return _struct(type_of, dict(zip(names, values, strict=True)), fields)
+    try:
+        match item, target:
+            case MakeArray(items), ArrayType(inner):
+                found = _inside(type_of, inner, items)
+                return None if found is None else ArrayType(found)
+            case MakeMap(keys, values), MapType(key, value):
+                new_key = _inside(type_of, key, keys)
+                new_value = _inside(type_of, value, values)
+                if new_key is None or new_value is None:
+                    return None
+                return MapType(new_key, new_value)
+            case MakeStruct(names, values), StructType(fields):
+                return _struct(type_of, dict(zip(names, values, strict=True)), fields)
+    except _InvalidCoercion as error:
+        raise _impossible(item, source, target) from error
     raise _impossible(item, source, target)
 
 
@@ -162,8 +165,12 @@ def _invalid(value: str, target: SqlType) -> KsqlException:
     return KsqlException(f'invalid input syntax for type {base_name(target)}: "{value}".')
 
 
+class _InvalidCoercion(KsqlException):
+    """Two types have no common one."""
+
+
 def _impossible(item: Expression, source: SqlType, target: SqlType) -> KsqlException:
-    return KsqlException(
+    return _InvalidCoercion(
         f"operator does not exist: {target} = {source} ({text(item)})\n"
         "Hint: You might need to add explicit type casts."
     )

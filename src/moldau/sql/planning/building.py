@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from moldau.sql.analysis.magic import with_timestamps
 from moldau.sql.analysis.names import AliasGenerator, aggregate_column, table_function_column
@@ -86,8 +87,8 @@ def selected(
         kind=built.step.kind,
         input=built.step,
         selects=tuple(selects),
-        key_format=built.key_format,
-        value_format=value_format,
+        key_format=replace(built.key_format, format=internal(built.key_format.format)),
+        value_format=internal(value_format),
     )
     return Built(step, built.key_format)
 

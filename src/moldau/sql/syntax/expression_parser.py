@@ -306,7 +306,8 @@ class ExpressionParser:
 
     def _argument(self) -> Expression:
         at = self._at
-        if at.kind in UNITS and at.ahead() in (",", ")"):
+        # Units that may be names, such as SECOND, are columns here.
+        if at.kind in UNITS and not at.at_identifier() and at.ahead() in (",", ")"):
             position = at.position
             return IntervalUnit(UNITS[at.next().kind], position=position)
         if self._at_lambda():

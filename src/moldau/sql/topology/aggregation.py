@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from moldau.sql.errors import KsqlException
 from moldau.sql.planning.steps import AggregateStep, GroupStep
 from moldau.sql.ports import Functions
 from moldau.sql.sources.schema import LogicalSchema
@@ -35,10 +36,17 @@ def build_aggregate(
 ) -> Holder:
     """Group and aggregate a stream or a table."""
     work = aggregate_functions(step, group.schema, functions)
+    try:
+        values = serdes.value(step.value_format, step.store_schema)
+    except KsqlException as error:
+        raise KsqlException(
+            "One of the functions used in the statement has an intermediate type that the value "
+            "format can not handle. Please remove the function or change the format."
+        ) from error
     store = Materialized(
         name=f"{step.name}-Materialize",
         key_serde=serdes.plain_key(step.key_format, step.store_schema),
-        value_serde=serdes.value(step.value_format, step.store_schema),
+        value_serde=values,
         retention=_retention(step.window),
     )
     if isinstance(holder, StreamHolder):

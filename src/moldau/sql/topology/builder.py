@@ -35,10 +35,11 @@ from moldau.sql.topology.processors import FlatMapRows, SetTime
 from moldau.sql.topology.serdes import Serdes
 from moldau.sql.topology.sources import SourceBuilder
 from moldau.sql.topology.times import time_reader
+from moldau.streams.machine.context import Processor
 from moldau.streams.machine.stateless import Filter, Map, MapValues
 from moldau.streams.records import Windowed
 from moldau.streams.topology import stream_steps, table_steps
-from moldau.streams.topology.handles import Materialized
+from moldau.streams.topology.handles import Handle, Materialized
 from moldau.streams.topology.stream_steps import KEY, VALUE
 from moldau.streams.topology.streams_builder import StreamsBuilder
 from moldau.streams.topology.topology import Topology
@@ -84,6 +85,11 @@ def build_topology(plan: Step, context: BuildContext, on_row: OnRow | None = Non
     return BuiltTopology(
         topology=builder.streams.build(), schema=holder.schema, materialization=found
     )
+
+
+def _process(holder: StreamHolder, step: Step, supplier: Callable[[], Processor]) -> Handle:
+    """A step that keeps the key. Its name is given, so that it takes no number."""
+    return stream_steps.process(holder.handle, "KSTREAM-PROCESSVALUES-", supplier, (), step.name)
 
 
 class _TopologyBuilder:
@@ -137,6 +143,10 @@ class _TopologyBuilder:
         if isinstance(holder, StreamHolder):
             handle = stream_steps.step(holder.handle, "KSTREAM-FILTER-", None, lambda: Filter(keep))
             return replace(holder, handle=handle)
+        # ksqlDB has three steps here, and each takes a number.
+        builder = holder.table.handle.builder
+        builder.new_name("KTABLE-TRANSFORMVALUES-")
+        builder.new_name("KTABLE-MAPVALUES-")
         table = table_steps.derive(
             holder.table,
             "KTABLE-FILTER-",
@@ -160,9 +170,7 @@ class _TopologyBuilder:
             def project(key: Any, row: Any) -> Any:
                 return None if row is None else compute(row)
 
-            handle = stream_steps.step(
-                holder.handle, "KSTREAM-MAPVALUES-", None, lambda: MapValues(project), **VALUE
-            )
+            handle = _process(holder, step, lambda: MapValues(project))
             return StreamHolder(handle=handle, schema=step.schema)
         store, found = None, holder.materialization
         if found is None:
@@ -249,13 +257,7 @@ class _TopologyBuilder:
     def _flat_map(self, step: FlatMapStep) -> Holder:
         holder = self._stream(step.input)
         appliers = [self._applier(step, each, holder.schema) for each in step.functions]
-        handle = stream_steps.step(
-            holder.handle,
-            "KSTREAM-FLATMAPVALUES-",
-            None,
-            lambda: FlatMapRows(appliers),
-            **VALUE,
-        )
+        handle = _process(holder, step, lambda: FlatMapRows(appliers))
         return StreamHolder(handle=handle, schema=step.schema)
 
     def _applier(

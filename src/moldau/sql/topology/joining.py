@@ -13,7 +13,7 @@ from moldau.sql.topology.serdes import Serdes
 from moldau.streams.machine.context import Processor
 from moldau.streams.records import Record
 from moldau.streams.topology import join_steps, stream_steps, table_steps
-from moldau.streams.topology.handles import Handle
+from moldau.streams.topology.handles import Handle, Materialized
 from moldau.streams.topology.join_steps import StreamJoinStep
 from moldau.streams.windows import JoinWindows
 
@@ -77,7 +77,7 @@ def by_key(step: JoinStep, left: Holder, right: Holder, serdes: Serdes) -> Holde
         left_outer=left_outer,
         right_outer=right_outer,
         name=step.name,
-        store_name=step.name,
+        store_name=None,
         # Without GRACE PERIOD a row without a match comes out at once, not when its window closes.
         waits_for_grace=step.grace_ms is not None,
     ).add()
@@ -117,7 +117,10 @@ def foreign_key(
         _joiner(left.schema, right.schema, step.schema),
         (step.join == "LEFT", False),
         key_of,
-        None,
+        Materialized(
+            key_serde=serdes.key(step.key_format, step.schema),
+            value_serde=serdes.value(step.value_format, step.schema),
+        ),
         None,
     )
     return TableHolder(table=table, schema=step.schema)

@@ -108,6 +108,8 @@ class SetTime(Processor):
         else:
             try:
                 timestamp = self._read_time(record.key, record.value)
+                if timestamp < 0:
+                    raise ValueError(f"negative timestamp: {timestamp}")
             except Exception as error:
                 message = f"Error writing row with extracted timestamp: {error}"
                 self._on_error(message, error, record.value)
