@@ -68,7 +68,9 @@ class AvroFormat:
         schema = AvroData().connect_schema(AvroLanguage().parse(text, strict=False))
         if schema is None:
             raise KsqlException("The Avro schema is recursive: it has no columns")
-        return connect_schemas.columns_of(schema, features, is_key=is_key)
+        return connect_schemas.columns_of(
+            schema, features, is_key=is_key, keep_case=self._schema_id is not None
+        )
 
     def serde(
         self,

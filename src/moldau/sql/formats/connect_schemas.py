@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from moldau.data import logical
 from moldau.data.schema import Field, Schema, Type
@@ -36,9 +36,10 @@ class _Unsupported(Exception):
 
 
 def columns_of(
-    schema: Schema, features: frozenset[Feature], *, is_key: bool
+    schema: Schema, features: frozenset[Feature], *, is_key: bool, keep_case: bool
 ) -> list[tuple[str, SqlType]]:
-    """The columns of a row with the schema; names are in capitals."""
+    """The columns of a row with the schema. Names are in capitals, but for schemas that a statement
+    names by their ids: rows are written with those, and so `keep_case`."""
     if common.UNWRAP_SINGLES in features:
         name = "ROWKEY" if is_key else "ROWVAL"
         schema = Schema(type=Type.STRUCT, fields=(Field(name, 0, schema),))
@@ -49,7 +50,7 @@ def columns_of(
             "Schema returned from schema registry is anonymous type. To use this schema with "
             "ksqlDB, set 'WRAP_SINGLE_VALUE=false' in the WITH clause properties."
         )
-    found = _struct(schema)
+    found = _struct(schema, str if keep_case else str.upper)
     if not found.fields:
         raise KsqlException(
             "Schema does not include any columns with types that ksqlDB supports.\n"
@@ -58,27 +59,27 @@ def columns_of(
     return list(found.fields)
 
 
-def _struct(schema: Schema) -> StructType:
+def _struct(schema: Schema, spelled: Callable[[str], str]) -> StructType:
     fields: dict[str, SqlType] = {}
     for field in schema.fields:
         try:
-            fields[field.name.upper()] = _type(field.schema)
+            fields[spelled(field.name)] = _type(field.schema, spelled)
         except _Unsupported:
             # ksqlDB leaves out what it cannot hold.
             continue
     return StructType(tuple(fields.items()))
 
 
-def _type(schema: Schema) -> SqlType:
+def _type(schema: Schema, spelled: Callable[[str], str]) -> SqlType:
     match schema.type:
         case Type.ARRAY:
-            return ArrayType(_type(schema.items))
+            return ArrayType(_type(schema.items, spelled))
         case Type.MAP:
             if schema.keys.type not in _MAP_KEYS:
                 raise _Unsupported(f"Unsupported type for map key: {schema.keys.type.value}")
-            return MapType(STRING, _type(schema.items))
+            return MapType(STRING, _type(schema.items, spelled))
         case Type.STRUCT:
-            return _struct(schema)
+            return _struct(schema, spelled)
         case Type.BYTES if schema.name != logical.DECIMAL_NAME:
             return sql_type(Schema(type=Type.BYTES, optional=True))
         case _:

@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import Any
 
 from moldau.data import logical
-from moldau.data.json_text import double_text, float_text
+from moldau.data.json_text import float_text
 from moldau.data.schema import Schema, Type
 from moldau.data.struct import Struct
 from moldau.sql.formats.errors import SerdeError
@@ -29,6 +29,7 @@ from moldau.sql.types import (
     connect_schema,
 )
 from moldau.sql.values import decimals
+from moldau.sql.values.doubles import double_text
 from moldau.sql.values.texts import boolean_text
 
 Convert = Callable[[Any], Any]
@@ -112,7 +113,7 @@ def _to_registered_struct(sql_type: StructType, schema: Schema, what: str) -> Co
     places = {name: index for index, (name, _) in enumerate(sql_type.fields)}
     for name in places:
         if name not in names:
-            raise SerdeError(f"Schema from Schema Registry misses field with name: {name}")
+            return _failing(f"Schema from Schema Registry misses field with name: {name}")
     types = dict(sql_type.fields)
     steps: list[tuple[int, Convert] | None] = []
     defaults: list[Any] = []
@@ -123,7 +124,7 @@ def _to_registered_struct(sql_type: StructType, schema: Schema, what: str) -> Co
             steps.append((places[field.name], convert))
             continue
         if field.schema.default is None and not field.schema.optional:
-            raise SerdeError(
+            return _failing(
                 f"Missing default value for required {what} field: [{field.name}]. "
                 f"This field appears in {what} schema in Schema Registry"
             )
@@ -139,6 +140,15 @@ def _to_registered_struct(sql_type: StructType, schema: Schema, what: str) -> Co
         )
 
     return fill
+
+
+def _failing(reason: str) -> Convert:
+    """ksqlDB finds such schemas when the first row is written, and lets statements pass."""
+
+    def fail(value: Any) -> Any:
+        raise SerdeError(reason)
+
+    return fail
 
 
 # From Connect.

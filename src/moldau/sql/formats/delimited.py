@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-from moldau.data.json_text import double_text
 from moldau.sql.errors import KsqlException
 from moldau.sql.formats import common
 from moldau.sql.formats.common import CallableSerde, Row
@@ -33,6 +32,7 @@ from moldau.sql.types import (
 from moldau.sql.values import decimals
 from moldau.sql.values.arithmetic import base_name
 from moldau.sql.values.casts import parse_int, parse_long
+from moldau.sql.values.doubles import double_text
 from moldau.sql.values.texts import boolean_text
 
 _DELIMITER = "delimiter"
@@ -119,7 +119,8 @@ def _quoted(text: str, delimiter: str, *, is_first: bool) -> str:
     if not text:
         return '""' if is_first else ""
     first = text[0]
-    odd_start = is_first and (first < " " or "!" < first < "#" or "+" < first < "-" or first > "~")
+    # A line that does not begin with a letter or a digit might be taken for a comment.
+    odd_start = is_first and not (first.isascii() and first.isalnum())
     if (
         odd_start
         or first <= "#"
@@ -149,7 +150,7 @@ class DelimitedFormat:
         return isinstance(sql_type, BaseType)
 
     def inheritable_properties(self) -> frozenset[str]:
-        return frozenset()
+        return frozenset({_DELIMITER})
 
     def schema_text(
         self, columns: Sequence[Column], features: frozenset[Feature]

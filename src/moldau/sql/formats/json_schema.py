@@ -57,7 +57,9 @@ class JsonSchemaFormat:
     ) -> list[tuple[str, SqlType]]:
         common.check_features(features, _FEATURES)
         schema = schema_to_connect(JsonSchemaLanguage().parse(text), _CONFIG)
-        return connect_schemas.columns_of(schema, features, is_key=is_key)
+        return connect_schemas.columns_of(
+            schema, features, is_key=is_key, keep_case=self._schema_id is not None
+        )
 
     def serde(
         self,

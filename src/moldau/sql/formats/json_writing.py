@@ -12,7 +12,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
-from moldau.data.json_text import decimal_text, double_text, quoted
+from moldau.data.json_text import decimal_text, quoted
 from moldau.sql.types import (
     BIGINT,
     BOOLEAN,
@@ -30,6 +30,7 @@ from moldau.sql.types import (
     StructType,
 )
 from moldau.sql.values import decimals
+from moldau.sql.values.doubles import double_text
 
 _escape = json.encoder.c_encode_basestring or json.encoder.py_encode_basestring  # type: ignore[attr-defined]
 

@@ -83,7 +83,9 @@ class ProtobufFormat:
         schema = _connect_schema(
             _data(self._properties, enhanced=True), ProtobufLanguage().parse(text), self._full_name
         )
-        return connect_schemas.columns_of(schema, features, is_key=is_key)
+        return connect_schemas.columns_of(
+            schema, features, is_key=is_key, keep_case=self._schema_id is not None
+        )
 
     def _registered(self, registry: SchemaRegistry | None) -> tuple[int, str] | None:
         """The schema that a statement names, by its id or its subject."""
@@ -228,7 +230,7 @@ class ProtobufNoRegistryFormat:
         return True
 
     def inheritable_properties(self) -> frozenset[str]:
-        return frozenset()
+        return _NO_REGISTRY_PROPERTIES
 
     def schema_text(
         self, columns: Sequence[Column], features: frozenset[Feature]

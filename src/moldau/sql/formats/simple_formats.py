@@ -59,7 +59,7 @@ class KafkaFormat:
         if not columns:
             return VoidSerde()
         if len(columns) != 1:
-            shown = ", ".join(f"`{each.name}` {each.type}" for each in columns)
+            shown = ", ".join(map(str, columns))
             raise KsqlException(f"The 'KAFKA' format only supports a single field. Got: [{shown}]")
         primitive = _PRIMITIVES.get(columns[0].type)
         if primitive is None:
@@ -117,7 +117,7 @@ class NoneFormat:
     ) -> RowSerde:
         common.check_features(features, frozenset())
         if columns:
-            shown = ", ".join(f"`{each.name}` {each.type}" for each in columns)
+            shown = ", ".join(map(str, columns))
             raise KsqlException(
                 f"The 'NONE' format can only be used when no columns are defined. Got: [{shown}]"
             )

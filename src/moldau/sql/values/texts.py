@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 from moldau.data.java_time import civil
-from moldau.data.json_text import decimal_text, double_text
+from moldau.data.json_text import decimal_text
 from moldau.sql.types import (
     BIGINT,
     BOOLEAN,
@@ -26,6 +26,7 @@ from moldau.sql.types import (
 )
 from moldau.sql.values import times
 from moldau.sql.values.decimals import plain
+from moldau.sql.values.doubles import double_text
 
 _ToText = Callable[[Any], str]
 

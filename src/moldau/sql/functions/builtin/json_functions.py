@@ -10,7 +10,7 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
-from moldau.data.json_text import compact, double_text, quoted
+from moldau.data.json_text import compact, quoted
 from moldau.sql.errors import KsqlException
 from moldau.sql.functions.declarations import ArgumentTypes, Evaluate, overload, scalar
 from moldau.sql.functions.errors import FunctionError
@@ -32,6 +32,7 @@ from moldau.sql.types import (
 )
 from moldau.sql.values import texts, times
 from moldau.sql.values.decimals import plain
+from moldau.sql.values.doubles import double_text
 
 _MISSING = object()
 _SPACE = " \t\n\r"
