@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -81,6 +82,7 @@ def _world(case: Case) -> _World:
     engine = KsqlEngine(
         functions=functions, formats=format_for, topics=topics, registry=registry, config=config
     )
+    _register_sources(case, engine, functions, registry)
     for topic in case.topics:
         topics.create(topic["name"], int(topic.get("partitions", 1)), 1, {})
         for side in ("key", "value"):
@@ -100,6 +102,33 @@ def _world(case: Case) -> _World:
                 None if schema_id is None else int(schema_id),
             )
     return _World(case, engine, registry, topics)
+
+
+def _register_sources(
+    case: Case, engine: KsqlEngine, functions: Any, registry: MemoryRegistry
+) -> None:
+    """Schemas of CREATE statements with columns are registered before everything else."""
+    given = {
+        topic["name"] for topic in case.topics if "keySchema" in topic or "valueSchema" in topic
+    }
+    scratch = KsqlEngine(
+        functions=functions,
+        formats=format_for,
+        topics=MemoryTopics(),
+        registry=registry,
+        config=case.properties,
+    )
+    with contextlib.suppress(KsqlException):
+        for each in engine.parse(case.script):
+            statement = scratch.prepare(each)
+            if not isinstance(statement, CreateSource) or not statement.elements:
+                continue
+            topic = statement.properties.get("KAFKA_TOPIC") or statement.properties.get(
+                "kafka_topic"
+            )
+            if topic is not None and topic.value not in given:  # type: ignore[attr-defined]
+                with contextlib.suppress(KsqlException):
+                    scratch.execute(statement, each.text)
 
 
 def _execute(world: _World) -> None:

@@ -47,7 +47,7 @@ def build_aggregate(
         name=f"{step.name}-Materialize",
         key_serde=serdes.plain_key(step.key_format, step.store_schema),
         value_serde=values,
-        retention=_retention(step.window),
+        retention=_retention(step),
     )
     if isinstance(holder, StreamHolder):
         table = _of_stream(step, group, holder, groupers, serdes, work, store)
@@ -98,7 +98,7 @@ def _of_stream(
         initializer=work.initialize,
         aggregator=work.add,
         merger=work.merge,
-        windows=windows_of(step.window),
+        windows=windows_of(step.window, is_final=step.emit_final),
         emit=emit,
     )
     return aggregate_steps.aggregate_stream(
@@ -166,17 +166,29 @@ def _with_results(
     return TableHolder(table=mapped, schema=step.schema, materialization=found)
 
 
-def windows_of(window: Window | None) -> TimeWindows | SessionWindows | None:
-    """The windows of streams. Without GRACE PERIOD, 24 hours are kept in all."""
+def windows_of(
+    window: Window | None, *, is_final: bool = False
+) -> TimeWindows | SessionWindows | None:
+    """The windows of streams. Without GRACE PERIOD 24 hours are kept in all, or none if final."""
     if window is None:
         return None
     size = window.size.ms
-    grace = max(_DAY_MS - size, 0) if window.grace is None else window.grace.ms
+    grace = 0 if is_final else max(_DAY_MS - size, 0)
+    if window.grace is not None:
+        grace = window.grace.ms
     if window.kind == "SESSION":
         return SessionWindows(inactivity_gap=size, grace=grace)
     advance = None if window.advance is None else window.advance.ms
     return TimeWindows(size=size, advance=advance, grace=grace)
 
 
-def _retention(window: Window | None) -> int | None:
-    return None if window is None or window.retention is None else window.retention.ms
+def _retention(step: AggregateStep) -> int | None:
+    window = step.window
+    if window is None:
+        return None
+    if window.retention is not None:
+        return window.retention.ms
+    if not step.emit_final:
+        return None
+    # The store of final results is in the order of time, and keeps one millisecond more.
+    return window.size.ms + (0 if window.grace is None else window.grace.ms) + 1
