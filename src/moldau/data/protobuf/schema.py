@@ -127,6 +127,16 @@ class ProtobufSchema:
             name=self._name,
         )
 
+    def about(self, full_name: str) -> ProtobufSchema:
+        """The same file, with another of its messages meant."""
+        return ProtobufSchema(
+            self.file,
+            self.references,
+            self.reserved_fields,
+            canonical_text=self._canonical_text,
+            name=full_name,
+        )
+
     def formatted(self, format_name: str) -> str:
         match format_name:
             case "serialized":

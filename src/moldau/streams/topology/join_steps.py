@@ -94,7 +94,9 @@ class StreamJoinStep:
         right_outer: bool,
         name: str | None,
         store_name: str | None,
+        waits_for_grace: bool = True,
     ) -> None:
+        """`waits_for_grace` False emits records without a match at once, as before KIP-633."""
         self._builder = left.builder
         if left.repartition_required:
             prefix = left.name if name is None else f"{name}-left"
@@ -124,7 +126,7 @@ class StreamJoinStep:
             _window_store(f"{other_store}-store", left.keys, right.values, windows),
         )
         self._shared: StoreBuilder | None = None
-        if left_outer:
+        if left_outer and waits_for_grace:
             shared = f"KSTREAM-OUTERSHARED-{this_new[-10:]}-store"
             if store_name is not None:
                 kind = "outer" if right_outer else "left"

@@ -64,6 +64,11 @@ class ProtobufData:
         self._writer.fill(message, schema, value)
         return written, message
 
+    def filled(self, message: Any, schema: Schema, value: Any) -> Any:
+        """A new message of a class of the caller's, with a value of its Connect schema."""
+        self._writer.fill(message, schema, value)
+        return message
+
     def _write_schema(self, schema: Schema) -> ProtobufSchema:
         try:
             written = SchemaWriter(self._options).root(schema)

@@ -1,0 +1,1 @@
+"""ksqlDB's language over topics: text, syntax tree, plan, streams topology."""

@@ -1,0 +1,1 @@
+"""Executes statements: sources, persistent queries, inserted values, pull and push queries."""

@@ -1,0 +1,450 @@
+"""`KsqlEngine`: the metastore, the persistent queries, and what each statement does to them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from moldau.sql.analysis.analysis import Into, analyze
+from moldau.sql.analysis.sanitizer import check_insert_target, sanitized
+from moldau.sql.engine import settings as names
+from moldau.sql.engine.ddl import Ddl
+from moldau.sql.engine.inference import Inference
+from moldau.sql.engine.inserts import insert_values
+from moldau.sql.engine.ports import Topics
+from moldau.sql.engine.results import (
+    Done,
+    Inserted,
+    PersistentQuery,
+    Result,
+    Started,
+    Stopped,
+)
+from moldau.sql.engine.settings import Settings
+from moldau.sql.errors import (
+    KsqlException,
+    KsqlStatementException,
+    ParseFailedException,
+)
+from moldau.sql.planning.formats import Formats
+from moldau.sql.planning.node import PlanContext
+from moldau.sql.planning.planner import PlanSettings, QueryPlan, QueryPlanner
+from moldau.sql.ports import FormatFactory, Functions, SchemaRegistry
+from moldau.sql.sources.data_source import DataSource
+from moldau.sql.sources.metastore import MetaStore, already_exists
+from moldau.sql.sources.properties import SourceProperties, insert_query_id
+from moldau.sql.syntax import parser
+from moldau.sql.syntax.expressions import ColumnRef
+from moldau.sql.syntax.parser import ParsedStatement
+from moldau.sql.syntax.statements import (
+    AlterSource,
+    ControlQuery,
+    CreateAsSelect,
+    CreateSource,
+    CreateType,
+    DefineVariable,
+    DropSource,
+    DropType,
+    InsertInto,
+    InsertValues,
+    Query,
+    Relation,
+    SetProperty,
+    SingleColumn,
+    Statement,
+    UndefineVariable,
+    UnsetProperty,
+)
+from moldau.sql.topology.builder import BuildContext, OnRow, ProcessingLog, build_topology
+from moldau.sql.topology.serdes import Serdes
+from moldau.sql.types import DecimalType, SqlType
+
+
+def _ignored(step: str, message: str, error: Exception, row: Any) -> None:
+    """Without a processing log, what cannot be computed is not noted anywhere."""
+
+
+@dataclass(slots=True)
+class Session:
+    """What SET and DEFINE change for the statements that follow."""
+
+    properties: dict[str, Any] = field(default_factory=dict)
+    variables: dict[str, str] = field(default_factory=dict)
+
+
+class KsqlEngine:
+    """Executes statements one after another. It starts nothing: hosts run the topologies."""
+
+    def __init__(
+        self,
+        *,
+        functions: Functions,
+        formats: FormatFactory,
+        topics: Topics,
+        registry: SchemaRegistry | None = None,
+        config: Mapping[str, Any] | None = None,
+        log: ProcessingLog = _ignored,
+    ) -> None:
+        self.metastore = MetaStore()
+        self.queries: dict[str, PersistentQuery] = {}
+        self.settings = Settings(config)
+        self.functions = functions
+        self.formats = Formats(formats)
+        self.topics = topics
+        self._registry = registry
+        self._log = log
+        self._next_id = 0
+        self.serdes = Serdes(self.formats, registry)
+        self._ddl = Ddl(self.metastore, self.formats, registry, topics)
+        self._inference = Inference(self.formats, registry)
+        self._rules: dict[type[Statement], Callable[[Any, str, Session], Result]] = {
+            CreateSource: self._create_source,
+            CreateAsSelect: self._create_as_select,
+            InsertInto: self._insert_into,
+            InsertValues: self._insert_values,
+            DropSource: lambda each, sql, session: self._drop(each),
+            AlterSource: lambda each, sql, session: self._ddl.alter(each, sql),
+            CreateType: lambda each, sql, session: self._ddl.create_type(each),
+            DropType: lambda each, sql, session: self._ddl.drop_type(each),
+            ControlQuery: lambda each, sql, session: self._control(each),
+            SetProperty: self._set,
+            UnsetProperty: self._unset,
+            DefineVariable: self._define,
+            UndefineVariable: self._undefine,
+        }
+
+    # Statements.
+
+    def parse(self, sql: str, *, test_statements: bool = False) -> list[ParsedStatement]:
+        """The statements of a script, or the first error of its grammar."""
+        return parser.parse(sql, test_statements=test_statements)
+
+    def prepare(self, parsed: ParsedStatement, *, test_statements: bool = False) -> Statement:
+        """The tree of a statement, with its WITH clause checked."""
+        resolve: Callable[[str], SqlType | None] = self.metastore.resolve_type
+        statement = parser.prepare(parsed, resolve, test_statements=test_statements)
+        try:
+            if isinstance(statement, CreateSource):
+                SourceProperties(statement.properties, is_query=False)
+            elif isinstance(statement, CreateAsSelect):
+                SourceProperties(statement.properties, is_query=True)
+        except KsqlException as error:
+            raise ParseFailedException(
+                f"Failed to prepare statement: {error}", parsed.text
+            ) from error
+        return statement
+
+    def execute(self, statement: Statement, sql: str, session: Session | None = None) -> Result:
+        """Do what a statement says. Queries that are not persistent have methods of their own."""
+        rule = self._rules.get(type(statement))
+        if rule is None:
+            raise KsqlStatementException("Statement not executable", sql)
+        with _as_statement_error(sql):
+            return rule(statement, sql, session or Session())
+
+    def execute_script(self, sql: str, session: Session | None = None) -> list[Result]:
+        """Execute all statements of a script; variables are replaced as they are defined."""
+        session = session or Session()
+        results = []
+        for parsed in self.parse(parser.substitute(sql, session.variables)):
+            statement = self.prepare(parsed)
+            results.append(self.execute(statement, parsed.text, session))
+        return results
+
+    def _settings(self, session: Session) -> Settings:
+        return self.settings.with_overrides(session.properties)
+
+    # Sources.
+
+    def _create_source(self, statement: CreateSource, sql: str, session: Session) -> Result:
+        settings = self._settings(session)
+        source = self._ddl.create_source(statement, settings, sql)
+        if isinstance(source, Done):
+            return source
+        if not (source.is_source and source.kind == "TABLE"):
+            self.metastore.put(source, replace=statement.or_replace)
+            return Done(f"{source.kind.capitalize()} created")
+        if not settings.flag(names.SOURCE_TABLES_ENABLED):
+            raise KsqlException(
+                "Cannot execute command because source table materialization is disabled."
+            )
+        self.metastore.put(source)
+        plan = self._plan(_all_values(source), None, settings)
+        query_id = f"CST_{source.name.upper()}_{self._new_id()}"
+        return self._start(query_id, sql, plan, settings, sink=None)
+
+    def _drop(self, statement: DropSource) -> Result:
+        name = statement.name
+        writers = [each for each in self.queries.values() if each.sink == name]
+        creating = [each for each in writers if not each.is_insert]
+        readers = [
+            each
+            for each in self.queries.values()
+            if each not in creating and name in (s.name for s in each.sources)
+        ]
+        inserting = [each for each in writers if each.is_insert]
+        own = [each for each in self.queries.values() if each.id.startswith(f"CST_{name}_")]
+        blocking = [each for each in readers if each not in own and each.is_insert]
+        if (blocking or inserting) and self.metastore.source(name) is not None:
+            reading = ", ".join(sorted(each.id for each in blocking))
+            writing = ", ".join(sorted(each.id for each in inserting))
+            raise KsqlException(
+                f"Cannot drop {name}.\nThe following queries read from this source: [{reading}].\n"
+                f"The following queries write into this source: [{writing}].\n"
+                f"You need to terminate them before dropping {name}."
+            )
+        done = self._ddl.drop(statement)
+        for query in [*creating, *own]:
+            self.queries.pop(query.id, None)
+        return done
+
+    # Queries.
+
+    def _create_as_select(self, statement: CreateAsSelect, sql: str, session: Session) -> Result:
+        settings = self._settings(session)
+        properties = SourceProperties(statement.properties, is_query=True)
+        into = Into(name=statement.name, properties=properties, or_replace=statement.or_replace)
+        plan = self._plan(statement.query, into, settings)
+        sink = plan.sink
+        if sink is None:
+            raise KsqlException("a query without a sink")
+        before = self.metastore.source(sink.name)
+        if before is not None and not statement.or_replace:
+            if statement.if_not_exists:
+                return Done(
+                    f"Cannot add {plan.kind.lower()} `{sink.name}`: A {before.kind.lower()} with "
+                    "the same name already exists."
+                )
+            raise already_exists(plan.kind, sink.name, before.kind)
+        _check_kind(statement, plan)
+        self._register_sink(plan, sink, properties)
+        self.metastore.put(replace(sink, sql=sql), replace=statement.or_replace)
+        self.metastore.add_reads(sink.name, [each.name for each in plan.sources])
+        try:
+            return self._start(self._query_id(plan, sink), sql, plan, settings, sink=sink.name)
+        except KsqlException:
+            if before is None:
+                self.metastore.delete(sink.name)
+            raise
+
+    def _query_id(self, plan: QueryPlan, sink: DataSource) -> str:
+        writers = [each.id for each in self.queries.values() if each.sink == sink.name]
+        if len(writers) > 1:
+            raise KsqlException(
+                f"REPLACE for sink `{sink.name}` is not supported because there are multiple "
+                f"queries writing into it: [{', '.join(writers)}]"
+            )
+        if writers:
+            return writers[0]
+        prefix = "CTAS" if plan.kind == "TABLE" else "CSAS"
+        return f"{prefix}_{sink.name.upper()}_{self._new_id()}"
+
+    def _register_sink(
+        self, plan: QueryPlan, sink: DataSource, properties: SourceProperties
+    ) -> None:
+        key, value = sink.key_format, sink.value_format
+        for is_key, columns, info in (
+            (True, sink.schema.key, key.format),
+            (False, sink.schema.value, value.format),
+        ):
+            schema_id = properties.get("KEY_SCHEMA_ID" if is_key else "VALUE_SCHEMA_ID")
+            self._inference.check_schema_id(
+                columns, schema_id, sink.topic, info, properties, is_key=is_key
+            )
+        self._inference.register(sink.topic, sink.schema, key, value, if_missing=False)
+        source_topic = plan.sources[0].topic
+        partitions = properties.get("PARTITIONS") or self.topics.partitions(source_topic) or 1
+        policy = "compact" if plan.kind == "TABLE" else "delete"
+        self.topics.create(
+            sink.topic, partitions, properties.get("REPLICAS") or -1, {"cleanup.policy": policy}
+        )
+
+    def _insert_into(self, statement: InsertInto, sql: str, session: Session) -> Result:
+        settings = self._settings(session)
+        check_insert_target(statement, self.metastore)
+        target = self.metastore.source(statement.target)
+        if target is None:
+            raise KsqlException(f"{statement.target} does not exist.")
+        into = Into(
+            name=target.name, properties=SourceProperties({}, is_query=True), existing=target
+        )
+        plan = self._plan(statement.query, into, settings)
+        if target.is_source:
+            raise KsqlException(
+                f"Cannot insert into read-only {target.kind.lower()}: {target.name}"
+            )
+        if plan.kind != target.kind:
+            raise KsqlException(
+                f"Incompatible data sink and query result. Data sink ({target.name}) type is "
+                f"K{target.kind} but select query result is K{plan.kind}."
+            )
+        _check_compatible(plan, target)
+        wanted = insert_query_id(statement.properties)
+        query_id = f"INSERTQUERY_{self._new_id()}" if wanted is None else wanted.upper()
+        if query_id in self.queries:
+            raise KsqlException(f"Query ID '{query_id}' already exists.")
+        started = self._start(query_id, sql, plan, settings, sink=target.name)
+        started.query.is_insert = True
+        return started
+
+    def _new_id(self) -> int:
+        self._next_id += 1
+        return self._next_id - 1
+
+    def _plan(self, query: Query, into: Into | None, settings: Settings) -> QueryPlan:
+        explicit = sanitized(query, self.metastore)
+        analysis = analyze(explicit, self.metastore, self.functions, into)
+        context = PlanContext(
+            functions=self.functions,
+            formats=self.formats,
+            default_key_format=settings.text(names.DEFAULT_KEY_FORMAT),
+        )
+        plan_settings = PlanSettings(
+            topic_prefix=settings.text(names.TOPIC_PREFIX),
+            wrap_single_values=settings.optional_flag(names.WRAP_SINGLE_VALUES),
+            suppress_enabled=settings.flag(names.SUPPRESS_ENABLED),
+            partitions=self.topics.counts(),
+        )
+        return QueryPlanner(analysis, context, plan_settings).plan()
+
+    def _build_context(self, settings: Settings) -> BuildContext:
+        return BuildContext(
+            functions=self.functions,
+            formats=self.formats,
+            registry=self._registry,
+            log=self._log,
+            timestamp_throws=settings.flag(names.TIMESTAMP_THROWS),
+        )
+
+    def _start(
+        self, query_id: str, sql: str, plan: QueryPlan, settings: Settings, *, sink: str | None
+    ) -> Started:
+        built = build_topology(plan.step, self._build_context(settings))
+        service = settings.text(names.SERVICE_ID)
+        query = PersistentQuery(
+            id=query_id,
+            sql=sql,
+            plan=plan,
+            built=built,
+            application_id=f"_confluent-ksql-{service}{settings.text(names.QUERY_PREFIX)}{query_id}",
+            sink=sink,
+            settings=settings.values,
+        )
+        before = self.queries.get(query_id)
+        self.queries[query_id] = query
+        return Started(query, before)
+
+    def push_query(
+        self, query: Query, on_row: OnRow, sql: str, session: Session | None = None
+    ) -> PersistentQuery:
+        """A transient query: it is not kept, and its rows go to a function."""
+        settings = self._settings(session or Session())
+        with _as_statement_error(sql):
+            plan = self._plan(query, None, settings)
+            built = build_topology(plan.step, self._build_context(settings), on_row)
+        query_id = f"transient_{plan.sources[0].name}_{self._new_id()}"
+        return PersistentQuery(
+            id=query_id,
+            sql=sql,
+            plan=plan,
+            built=built,
+            application_id=f"_confluent-ksql-{settings.text(names.SERVICE_ID)}{query_id}",
+            sink=None,
+        )
+
+    # Values, queries that run, and the session.
+
+    def _insert_values(self, statement: InsertValues, sql: str, session: Session) -> Inserted:
+        try:
+            return insert_values(statement, self.metastore, self.functions, self.serdes)
+        except KsqlException as error:
+            target = statement.target
+            raise KsqlException(f"Failed to insert values into '{target}'. {error}") from error
+
+    def _control(self, statement: ControlQuery) -> Result:
+        if statement.query_id is None:
+            chosen = list(self.queries.values())
+        elif statement.query_id in self.queries:
+            chosen = [self.queries[statement.query_id]]
+        else:
+            raise KsqlException(f"Unknown queryId: {statement.query_id}")
+        for query in chosen:
+            if statement.action == "TERMINATE":
+                del self.queries[query.id]
+            else:
+                query.state = "PAUSED" if statement.action == "PAUSE" else "RUNNING"
+        return Stopped(statement.action, chosen)
+
+    def _set(self, statement: SetProperty, sql: str, session: Session) -> Result:
+        if statement.is_system:
+            self.settings = self.settings.with_overrides({statement.name: statement.value})
+        else:
+            session.properties[statement.name] = statement.value
+        return Done(f"Successfully changed local property '{statement.name}'")
+
+    def _unset(self, statement: UnsetProperty, sql: str, session: Session) -> Result:
+        session.properties.pop(statement.name, None)
+        return Done(f"Successfully unset local property '{statement.name}'")
+
+    def _define(self, statement: DefineVariable, sql: str, session: Session) -> Result:
+        session.variables[statement.name] = statement.value
+        return Done("")
+
+    def _undefine(self, statement: UndefineVariable, sql: str, session: Session) -> Result:
+        session.variables.pop(statement.name, None)
+        return Done("")
+
+
+class _as_statement_error:
+    """Turns errors inside into those of a statement."""
+
+    def __init__(self, sql: str) -> None:
+        self._sql = sql
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, KsqlStatementException):
+            if error.statement == self._sql:
+                return
+            raise KsqlStatementException(str(error), self._sql, error.raw_unlogged) from error
+        if isinstance(error, KsqlException):
+            raise KsqlStatementException(str(error), self._sql) from error
+
+
+def _all_values(source: DataSource) -> Query:
+    """What a source table shows: all of its values."""
+    items = tuple(SingleColumn(ColumnRef(each.name), each.name) for each in source.schema.value)
+    return Query(select=items, source=Relation(source.name, source.name), emit="CHANGES")
+
+
+def _check_kind(statement: CreateAsSelect, plan: QueryPlan) -> None:
+    if statement.kind == plan.kind:
+        return
+    raise KsqlException(
+        f"Invalid result type. Your SELECT query produces a {plan.kind}. Please use CREATE "
+        f"{plan.kind} AS SELECT statement instead."
+    )
+
+
+def _check_compatible(plan: QueryPlan, target: DataSource) -> None:
+    mine, theirs = plan.schema.columns, target.schema.columns
+    fits = len(mine) == len(theirs) and all(
+        one.name == other.name and one.namespace is other.namespace and _casts(one.type, other.type)
+        for one, other in zip(mine, theirs, strict=True)
+    )
+    if not fits:
+        raise KsqlException(
+            "Incompatible schema between results and sink.\n"
+            f"Result schema is {plan.schema}\nSink schema is {target.schema}"
+        )
+
+
+def _casts(source: SqlType, target: SqlType) -> bool:
+    """A DECIMAL goes into a wider one; other types must be the same."""
+    if isinstance(source, DecimalType) and isinstance(target, DecimalType):
+        whole = source.precision - source.scale
+        return source.scale <= target.scale and whole <= target.precision - target.scale
+    return source == target

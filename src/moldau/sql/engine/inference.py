@@ -1,0 +1,244 @@
+"""Schemas in a registry: columns that a CREATE statement leaves out, and those that it brings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from moldau.sql.errors import KsqlException
+from moldau.sql.planning.formats import Formats
+from moldau.sql.ports import SchemaRegistry
+from moldau.sql.sources.data_source import FormatInfo, KeyFormat, ValueFormat
+from moldau.sql.sources.properties import SourceProperties
+from moldau.sql.sources.schema import LogicalSchema
+from moldau.sql.syntax.statements import CreateSource, Element
+from moldau.sql.types import Column, SqlType
+
+_INFERENCE = "SCHEMA_INFERENCE"
+
+
+def subject(topic: str, *, is_key: bool) -> str:
+    return f"{topic}-{'key' if is_key else 'value'}"
+
+
+class Inference:
+    """Reads and registers schemas."""
+
+    def __init__(self, formats: Formats, registry: SchemaRegistry | None) -> None:
+        self._formats = formats
+        self._registry = registry
+
+    def with_columns(
+        self,
+        statement: CreateSource,
+        properties: SourceProperties,
+        key: FormatInfo,
+        value: FormatInfo,
+    ) -> CreateSource:
+        """The statement with the columns that the registry knows."""
+        elements = statement.elements
+        has_keys = any(each.is_key for each in elements)
+        has_values = any(each.constraint is None for each in elements)
+        keys = self._columns(properties, key, is_key=True, has_columns=has_keys)
+        values = self._columns(properties, value, is_key=False, has_columns=has_values)
+        if keys is None and values is None:
+            return statement
+        headers = [each for each in elements if each.constraint == "HEADERS"]
+        key_word = "KEY" if statement.kind == "STREAM" else "PRIMARY KEY"
+        key_part = [each for each in elements if each.is_key]
+        if keys is not None:
+            key_part = [Element(name, kind, key_word) for name, kind in keys]  # type: ignore[arg-type]
+        value_part = [each for each in elements if each.constraint is None]
+        if values is not None:
+            value_part = [Element(name, kind) for name, kind in values]
+        return replace(statement, elements=(*headers, *key_part, *value_part))
+
+    def _columns(
+        self, properties: SourceProperties, info: FormatInfo, *, is_key: bool, has_columns: bool
+    ) -> list[tuple[str, SqlType]] | None:
+        """The columns of a registered schema; None where the statement has its own."""
+        side = "KEY" if is_key else "VALUE"
+        schema_id = properties.get(f"{side}_SCHEMA_ID")
+        try:
+            inferred = self._formats.of(info).supports(_INFERENCE)
+        except KsqlException as error:
+            if "does not support the following configs: [schemaId]" not in str(error):
+                raise
+            inferred = False
+        if schema_id is not None:
+            if not inferred:
+                raise KsqlException(
+                    f"{side}_FORMAT should support schema inference when {side}_SCHEMA_ID is "
+                    f"provided. Current format is {info.name}."
+                )
+            if has_columns:
+                raise KsqlException(
+                    f"Table elements and {side}_SCHEMA_ID cannot both exist for create statement."
+                )
+        elif has_columns or not inferred:
+            return None
+        return self.columns(properties.topic, schema_id, info, properties, is_key=is_key)
+
+    def columns(
+        self,
+        topic: str | None,
+        schema_id: int | None,
+        info: FormatInfo,
+        properties: SourceProperties,
+        *,
+        is_key: bool,
+    ) -> list[tuple[str, SqlType]]:
+        """The columns of a topic's latest schema, or of the schema with an id."""
+        registry = self._need_registry(topic or "", info)
+        try:
+            if schema_id is None:
+                _, kind, text = registry.latest(subject(topic or "", is_key=is_key))
+            else:
+                kind, text = registry.by_id(schema_id)
+        except LookupError:
+            raise _not_found(topic, schema_id, is_key=is_key) from None
+        found = self._formats.of(info)
+        expected = _registry_type(info.name)
+        if kind != expected:
+            side = "Key" if is_key else "Value"
+            raise KsqlException(
+                f"{side} schema is not in the expected format. You may want to set "
+                f"{side.upper()}_FORMAT to '{kind}'.\n{_source(topic, schema_id)}\n"
+                f"expected format: {expected}\nactual format from Schema Registry: {kind}"
+            )
+        features = properties.value_features
+        if is_key:
+            features = self._formats.key_features(info, is_single=True)
+        try:
+            columns = found.columns_of(kind, text, features, is_key=is_key)
+        except KsqlException as error:
+            side = "key" if is_key else "value"
+            raise KsqlException(
+                f"Unable to verify if the {side} schema for {_source(topic, schema_id)} is "
+                f"compatible with ksqlDB.\nReason: {error}\n\nPlease see "
+                "https://github.com/confluentinc/ksql/issues/ to see if this particular reason is "
+                "already known.\nIf not, please log a new issue, including this full error "
+                f"message.\nSchema:{text}"
+            ) from error
+        if is_key and len(columns) > 1:
+            raise KsqlException(
+                f"The key schema for {_source(topic, schema_id)} contains multiple columns, which "
+                f"is not supported by ksqlDB at this time.\nSchema:{text}"
+            )
+        return columns
+
+    def check_schema_id(
+        self,
+        columns: Sequence[Column],
+        schema_id: int | None,
+        topic: str,
+        info: FormatInfo,
+        properties: SourceProperties,
+        *,
+        is_key: bool,
+    ) -> None:
+        """The columns of CREATE ... AS SELECT are those of the schema with an id."""
+        if schema_id is None:
+            return
+        side = "KEY" if is_key else "VALUE"
+        if not self._formats.of(info).supports(_INFERENCE):
+            raise KsqlException(
+                f"{side}_FORMAT should support schema inference when {side}_SCHEMA_ID is "
+                f"provided. Current format is {info.name}."
+            )
+        found = self.columns(topic, schema_id, info, properties, is_key=is_key)
+        places = list(enumerate(found))
+        missing = [
+            str(each)
+            for place, each in enumerate(columns)
+            if (place, (each.name, each.type)) not in places
+        ]
+        if columns and missing:
+            marker = " KEY" if is_key else ""
+            shown = ", ".join(f"`{name}` {kind}{marker}" for name, kind in found)
+            raise KsqlException(
+                f"The following {side.lower()} columns are changed, missing or reordered: "
+                f"[{', '.join(missing)}]. Schema from schema registry is [{shown}]"
+            )
+
+    def register(
+        self,
+        topic: str,
+        schema: LogicalSchema,
+        key: KeyFormat,
+        value: ValueFormat,
+        *,
+        if_missing: bool,
+    ) -> None:
+        """Register the schemas of a topic's keys and values."""
+        self._register(topic, schema.key, key.format, key.features, True, if_missing)
+        self._register(topic, schema.value, value.format, value.features, False, if_missing)
+
+    def _register(
+        self,
+        topic: str,
+        columns: Sequence[Column],
+        info: FormatInfo,
+        features: frozenset[str],
+        is_key: bool,
+        if_missing: bool,
+    ) -> None:
+        found = self._formats.of(info)
+        if not found.supports(_INFERENCE):
+            return
+        registry = self._need_registry(topic, info)
+        name = subject(topic, is_key=is_key)
+        schema_id = dict(info.properties).get("schemaId")
+        if if_missing and _exists(registry, name):
+            return
+        try:
+            if schema_id is not None:
+                kind, text = registry.by_id(int(schema_id))
+            else:
+                kind, text = found.schema_text(columns, features)
+            registry.register(name, kind, text)
+        except (KsqlException, LookupError) as error:
+            raise KsqlException(f"Could not register schema for topic: {error}") from error
+
+    def _need_registry(self, topic: str, info: FormatInfo) -> SchemaRegistry:
+        if self._registry is None:
+            raise KsqlException(
+                f"Cannot create topic '{topic}' with format {info.name} without configuring "
+                "'ksql.schema.registry.url'"
+            )
+        return self._registry
+
+
+def _exists(registry: SchemaRegistry, name: str) -> bool:
+    try:
+        registry.latest(name)
+    except LookupError:
+        return False
+    return True
+
+
+def _registry_type(name: str) -> str:
+    return {"JSON_SR": "JSON"}.get(name, name)
+
+
+def _source(topic: str | None, schema_id: int | None) -> str:
+    parts = [] if topic is None else [f"topic: {topic}"]
+    if schema_id is not None:
+        parts.append(f"schema id: {schema_id}")
+    return ", ".join(parts)
+
+
+def _not_found(topic: str | None, schema_id: int | None, *, is_key: bool) -> KsqlException:
+    what = "keys" if is_key else "values"
+    shown_id = "" if schema_id is None else f"Schema Id: {schema_id}\n"
+    return KsqlException(
+        f"Schema for message {what} on topic '{topic}' does not exist in the Schema Registry.\n"
+        f"Subject: {subject(topic or '', is_key=is_key)}\n{shown_id}Possible causes include:\n"
+        "- The topic itself does not exist\n\t-> Use SHOW TOPICS; to check\n"
+        "- Messages on the topic are not serialized using a format Schema Registry supports\n"
+        f"\t-> Use PRINT '{topic}' FROM BEGINNING; to verify\n"
+        "- Messages on the topic have not been serialized using a Confluent Schema Registry "
+        "supported serializer\n"
+        "- The schema is registered on a different instance of the Schema Registry\n"
+        "- You do not have permissions to access the Schema Registry."
+    )

@@ -1,0 +1,128 @@
+"""AVRO: records are named io.confluent.ksql.avro_schemas.KsqlDataSourceSchema by default."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from moldau.data.avro.connect_data import AvroData
+from moldau.data.avro.language import AvroLanguage, AvroSchema
+from moldau.data.errors import DataError
+from moldau.data.schema import Schema
+from moldau.sql.errors import KsqlException
+from moldau.sql.formats import common, connect_schemas, connect_values, registered
+from moldau.sql.formats.common import CallableSerde, Row
+from moldau.sql.ports import Feature, RowSerde, SchemaRegistry
+from moldau.sql.types import Column, SqlType
+
+NAMESPACE = "io.confluent.ksql.avro_schemas"
+_DEFAULT_NAME = f"{NAMESPACE}.KsqlDataSourceSchema"
+_FEATURES = frozenset({common.WRAP_SINGLES, common.UNWRAP_SINGLES, common.SCHEMA_INFERENCE})
+_PROPERTIES = frozenset({common.FULL_SCHEMA_NAME, common.SCHEMA_ID})
+_MAP_KEYS = "Avro only supports MAPs with STRING keys"
+
+
+def key_schema_name(source: str) -> str:
+    """The name of a key's record: ORDER_ITEMS gives ...OrderItemsKey."""
+    return f"{NAMESPACE}.{''.join(part.capitalize() for part in source.split('_'))}Key"
+
+
+class AvroFormat:
+    name = "AVRO"
+
+    def __init__(self, properties: Mapping[str, str]) -> None:
+        common.check_properties(self.name, properties, _PROPERTIES)
+        self._full_name = properties.get(common.FULL_SCHEMA_NAME, _DEFAULT_NAME).strip()
+        schema_id = properties.get(common.SCHEMA_ID)
+        self._schema_id = None if schema_id is None else int(schema_id)
+
+    def supports(self, feature: Feature) -> bool:
+        return feature in _FEATURES
+
+    def supports_key_type(self, sql_type: SqlType) -> bool:
+        return True
+
+    def inheritable_properties(self) -> frozenset[str]:
+        return frozenset()
+
+    def _schema(
+        self, data: AvroData, columns: Sequence[Column], features: frozenset[Feature]
+    ) -> tuple[Schema, AvroSchema]:
+        plain = connect_schemas.schema_of(columns, features)
+        named = connect_schemas.avro_compatible(plain, self._full_name)
+        try:
+            return named, data.avro_schema(named)
+        except DataError as error:
+            raise KsqlException(f"Schema is not compatible with Avro: {_said(error)}") from error
+
+    def schema_text(
+        self, columns: Sequence[Column], features: frozenset[Feature]
+    ) -> tuple[str, str]:
+        common.check_features(features, _FEATURES)
+        return self.name, self._schema(AvroData(), columns, features)[1].canonical_text
+
+    def columns_of(
+        self, schema_type: str, text: str, features: frozenset[Feature], *, is_key: bool
+    ) -> list[tuple[str, SqlType]]:
+        common.check_features(features, _FEATURES)
+        schema = AvroData().connect_schema(AvroLanguage().parse(text, strict=False))
+        if schema is None:
+            raise KsqlException("The Avro schema is recursive: it has no columns")
+        return connect_schemas.columns_of(
+            schema, features, is_key=is_key, keep_case=self._schema_id is not None
+        )
+
+    def serde(
+        self,
+        columns: Sequence[Column],
+        features: frozenset[Feature],
+        registry: SchemaRegistry | None,
+        *,
+        is_key: bool,
+    ) -> RowSerde:
+        common.check_features(features, _FEATURES)
+        common.check_map_keys(common.row_type(columns), _MAP_KEYS)
+        data = AvroData()
+        single = common.single_column(columns, features)
+        kind = common.row_type(columns) if single is None else single.type
+        named, avro = self._schema(data, columns, features)
+        to_value: Callable[[Any], Any]
+        if self._schema_id is None:
+            to_value = connect_values.to_connect(kind, named)
+        else:
+            _, text = registered.registered_schema(registry, self._schema_id)
+            avro = AvroLanguage().parse(text, strict=False)
+            found = data.connect_schema(avro)
+            if found is None:
+                raise KsqlException("The Avro schema is recursive: rows cannot be written with it")
+            named = found
+            to_value = connect_values.to_registered(kind, named, "Avro")
+        ids = registered.IdWriter(
+            registry, self.name, avro.canonical_text, is_key=is_key, schema_id=self._schema_id
+        )
+        reader = registered.SchemaReader(registry, lambda _, text: _reader(data, text, kind))
+
+        def write(topic: str, row: Row) -> bytes | None:
+            value = row if single is None else row[0]
+            if value is None:
+                return None
+            return ids.prefix(topic) + data.to_avro(named, to_value(value))
+
+        return CallableSerde(
+            registered.writing(write),
+            registered.reading(reader.read, single=single is not None),
+            len(columns),
+        )
+
+
+def _reader(data: AvroData, text: str, kind: SqlType) -> Callable[[bytes], Any]:
+    avro = AvroLanguage().parse(text, strict=False)
+    convert = connect_values.from_connect(kind, data.connect_schema(avro))
+    return lambda payload: convert(data.from_avro(avro, payload).value)
+
+
+def _said(error: DataError) -> str:
+    """The reason alone: Avro's own words come last."""
+    text = str(error)
+    mark = "is not an Avro schema: "
+    return text[text.index(mark) + len(mark) :] if mark in text else text

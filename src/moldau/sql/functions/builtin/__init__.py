@@ -1,0 +1,1 @@
+"""ksqlDB's scalar and table functions, one module per family; each has a list FUNCTIONS."""

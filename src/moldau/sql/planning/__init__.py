@@ -1,0 +1,1 @@
+"""From an analysed query to the steps that a topology is built from."""

@@ -1,0 +1,1 @@
+"""Streams and tables: their schemas, formats and properties, and the metastore that holds them."""

@@ -1,0 +1,243 @@
+"""Queries: SELECT and all its clauses."""
+
+from __future__ import annotations
+
+from typing import Literal as Choice
+
+from moldau.sql.errors import KsqlException, ParsingException
+from moldau.sql.syntax.cursor import Cursor
+from moldau.sql.syntax.expression_parser import UNITS, ExpressionParser
+from moldau.sql.syntax.expressions import Expression, IntegerLiteral, LongLiteral
+from moldau.sql.syntax.statements import (
+    AllColumns,
+    Duration,
+    JoinedSource,
+    Query,
+    Relation,
+    SelectItem,
+    SingleColumn,
+    StructAll,
+    Window,
+    Within,
+)
+
+_JOIN_STARTS = frozenset({"JOIN", "INNER", "LEFT", "RIGHT", "FULL"})
+_AFTER_GROUPING = frozenset({"PARTITION", "HAVING", "EMIT", "LIMIT", ";", "<EOF>"})
+
+
+class QueryParser:
+    """Reads queries at a cursor."""
+
+    def __init__(self, cursor: Cursor, expressions: ExpressionParser) -> None:
+        self._at = cursor
+        self._expressions = expressions
+
+    def query(self, *, persistent: bool) -> Query:
+        """A query. In a persistent one EMIT CHANGES may be left out."""
+        at = self._at
+        position = at.position
+        self._expressions.sources = self._aliases()
+        at.expect("SELECT")
+        select = [self._select_item()]
+        while at.accept(","):
+            select.append(self._select_item())
+        at.expect("FROM")
+        source = self._relation()
+        joins = []
+        while at.kind in _JOIN_STARTS:
+            joins.append(self._joined_source())
+        window = self._window() if at.accept("WINDOW") else None
+        where = self._expressions.expression() if at.accept("WHERE") else None
+        group_by = self._grouping("GROUP BY") if at.accept("GROUP", "BY") else None
+        partition_by = self._grouping("PARTITION BY") if at.accept("PARTITION", "BY") else None
+        having = self._expressions.expression() if at.accept("HAVING") else None
+        emit: Choice["CHANGES", "FINAL"] | None = "CHANGES" if persistent else None
+        if at.accept("EMIT"):
+            emit = "FINAL" if at.expect("CHANGES", "FINAL").kind == "FINAL" else "CHANGES"
+        limit = self._expressions.integer("LIMIT") if at.accept("LIMIT") else None
+        self._expressions.sources = None
+        return Query(
+            position=position,
+            select=tuple(select),
+            source=source,
+            joins=tuple(joins),
+            window=window,
+            where=where,
+            group_by=group_by,
+            partition_by=partition_by,
+            having=having,
+            emit=emit,
+            limit=limit,
+        )
+
+    def _aliases(self) -> set[str] | None:
+        """The names and aliases of FROM, which stands after the columns that use them."""
+        at = self._at
+        start, depth = at.index, 0
+        while not (at.kind == "FROM" and depth == 0 and at.ahead(-1) != "DISTINCT"):
+            if at.kind in (";", "<EOF>"):
+                at.index = start
+                return None
+            depth += {"(": 1, "[": 1, ")": -1, "]": -1}.get(at.kind, 0)
+            at.next()
+        at.next()
+        found: set[str] = set()
+        try:
+            found |= self._names()
+            while at.kind not in (";", "<EOF>"):
+                if at.next().kind == "JOIN":
+                    found |= self._names()
+        except ParsingException:
+            at.index = start
+            return None
+        at.index = start
+        return found
+
+    def _names(self) -> set[str]:
+        relation = self._relation()
+        return {relation.name, relation.alias}
+
+    def _select_item(self) -> SelectItem:
+        at = self._at
+        position = at.position
+        if at.accept("*"):
+            return AllColumns(position=position)
+        if at.at_identifier() and at.ahead() == "." and at.ahead(2) == "*":
+            source = at.identifier()
+            at.expect_all(".", "*")
+            known = self._expressions.sources
+            if known is not None and source not in known:
+                raise KsqlException(f"'{source}' is not a valid stream/table name or alias.")
+            return AllColumns(source, position=position)
+        expression = self._expressions.expression()
+        if at.kind == "->" and at.ahead() == "*":
+            at.expect_all("->", "*")
+            return StructAll(expression, position=position)
+        alias = None
+        if at.accept("AS") or (at.at_identifier() and at.kind != "EMIT"):
+            alias = at.identifier()
+        return SingleColumn(expression, alias, position=position)
+
+    def _relation(self) -> Relation:
+        at = self._at
+        position = at.position
+        name = source_name(at)
+        alias = name
+        # EMIT and PARTITION may be names, but where a clause may follow they start it.
+        starts_clause = (at.kind == "EMIT" and at.ahead() in ("CHANGES", "FINAL")) or (
+            at.kind == "PARTITION" and at.ahead() == "BY"
+        )
+        if at.accept("AS") or (at.at_identifier() and not starts_clause):
+            alias = source_name(at)
+        return Relation(name, alias, position=position)
+
+    def _joined_source(self) -> JoinedSource:
+        at = self._at
+        kind: Choice["INNER", "LEFT", "RIGHT", "OUTER"] = "INNER"
+        if at.accept("FULL"):
+            kind = "OUTER"
+            at.accept("OUTER")
+        elif at.accept("LEFT"):
+            kind = "LEFT"
+            at.accept("OUTER")
+        elif at.accept("RIGHT"):
+            kind = "RIGHT"
+            at.accept("OUTER")
+        else:
+            at.accept("INNER")
+        at.expect("JOIN")
+        relation = self._relation()
+        within = self._within() if at.accept("WITHIN") else None
+        at.expect("ON")
+        return JoinedSource(kind, relation, self._expressions.expression(), within)
+
+    def _within(self) -> Within:
+        at = self._at
+        if at.accept("("):
+            before = self.duration()
+            at.expect(",")
+            after = self.duration()
+            at.expect(")")
+        else:
+            before = after = self.duration()
+        grace = self.duration() if at.accept("GRACE", "PERIOD") else None
+        return Within(before, after, grace)
+
+    def duration(self) -> Duration:
+        """A number and a unit."""
+        found = self._expressions.number()
+        at = self._at
+        if at.kind not in UNITS:
+            at.no_viable()
+        unit = UNITS[at.next().kind]
+        if not isinstance(found, IntegerLiteral | LongLiteral):
+            raise KsqlException(f'For input string: "{found.value}"')  # type: ignore[attr-defined]
+        return Duration(found.value, unit)
+
+    def _window(self) -> Window:
+        at = self._at
+        if at.kind == "IDENTIFIER" and at.ahead() in ("TUMBLING", "HOPPING", "SESSION"):
+            at.next()
+        position = at.position
+        advance = None
+        if at.accept("SESSION"):
+            kind: Choice["TUMBLING", "HOPPING", "SESSION"] = "SESSION"
+            at.expect("(")
+            size = self.duration()
+        else:
+            token = at.kind
+            if token not in ("TUMBLING", "HOPPING"):
+                at.no_viable()
+            at.next()
+            kind = "HOPPING" if token == "HOPPING" else "TUMBLING"
+            at.expect_all("(", "SIZE")
+            size = self.duration()
+            if kind == "HOPPING":
+                at.expect_all(",", "ADVANCE", "BY")
+                advance = self.duration()
+        retention = self.duration() if at.accept(",", "RETENTION") else None
+        grace = self.duration() if at.accept(",", "GRACE", "PERIOD") else None
+        at.expect(")")
+        return Window(kind, size, advance, retention, grace, position=position)
+
+    def _grouping(self, clause: str) -> tuple[Expression, ...]:
+        at = self._at
+        if at.kind == "(" and self._is_list():
+            at.next()
+            found: list[Expression] = []
+            while at.kind != ")":
+                if found:
+                    at.expect(",", ")")
+                found.append(self._expressions.value_expression())
+            at.next()
+        else:
+            found = [self._expressions.value_expression()]
+            while at.accept(","):
+                found.append(self._expressions.value_expression())
+        if not found:
+            raise KsqlException(f"{clause} requires at least one expression")
+        return tuple(found)
+
+    def _is_list(self) -> bool:
+        """Whether the bracket that opens here holds the whole clause: (a, b) or ()."""
+        at = self._at
+        closed, depth, commas = at.matching(), 0, 0
+        if closed == 0 or at.ahead(closed + 1) not in _AFTER_GROUPING:
+            return False
+        for offset in range(closed):
+            kind = at.ahead(offset)
+            depth += {"(": 1, "[": 1, ")": -1, "]": -1}.get(kind, 0)
+            commas += kind == "," and depth == 1
+        return commas > 0 or closed == 1
+
+
+def source_name(at: Cursor) -> str:
+    """The name of a stream or table."""
+    position = at.position
+    name = at.identifier()
+    if not all(each.isascii() and (each.isalnum() or each in "_-") for each in name):
+        raise KsqlException(
+            f"Illegal argument at {position}. Source names may only contain alphanumeric values, "
+            f"'_' or '-'. Got: '{name}'"
+        )
+    return name

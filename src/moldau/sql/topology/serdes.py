@@ -1,0 +1,85 @@
+"""Serdes of rows and keys for streams."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from moldau.sql.errors import KsqlException
+from moldau.sql.planning.formats import Formats
+from moldau.sql.ports import RowSerde, SchemaRegistry
+from moldau.sql.sources.data_source import FormatInfo, KeyFormat
+from moldau.sql.sources.schema import LogicalSchema
+from moldau.sql.types import ArrayType, Column, MapType, SqlType, StructType
+from moldau.streams.records import MAX_TIMESTAMP
+from moldau.streams.serdes import Serde, SessionWindowedSerde, TimeWindowedSerde
+
+
+class Serdes:
+    """Makes serdes for the formats of a plan."""
+
+    def __init__(self, formats: Formats, registry: SchemaRegistry | None) -> None:
+        self._formats = formats
+        self._registry = registry
+
+    def plain_key(self, key_format: KeyFormat, schema: LogicalSchema) -> RowSerde:
+        """The serde of key columns, without a window."""
+        for column in schema.key:
+            if _contains_map(column.type):
+                raise KsqlException(
+                    "Map keys, including types that contain maps, are not supported as they may "
+                    "lead to unexpected behavior due to inconsistent serialization. Key column "
+                    f"name: `{column.name}`. Column type: {column.type}. See "
+                    "https://github.com/confluentinc/ksql/issues/6621 for more."
+                )
+        return self._serde(key_format.format, schema.key, key_format.features, is_key=True)
+
+    def _serde(
+        self,
+        info: FormatInfo,
+        columns: Sequence[Column],
+        features: frozenset[str],
+        *,
+        is_key: bool,
+    ) -> RowSerde:
+        found = self._formats.of(info)
+        try:
+            return found.serde(columns, features, self._registry, is_key=is_key)
+        except KsqlException as error:
+            if "format does not support schema" in str(error):
+                raise
+            shown = ", ".join(str(each) for each in columns)
+            raise KsqlException(
+                f"{'Key' if is_key else 'Value'} format does not support schema.\n"
+                f"format: {found.name}\n"
+                f"schema: Persistence{{columns=[{shown}], "
+                f"features=[{', '.join(sorted(features))}]}}\n"
+                f"reason: {error}"
+            ) from error
+
+    def key(self, key_format: KeyFormat, schema: LogicalSchema) -> Serde[Any]:
+        inner = self.plain_key(key_format, schema)
+        window = key_format.window
+        if window is None:
+            return inner
+        if window.kind == "SESSION":
+            return SessionWindowedSerde(inner)
+        if window.size_ms is None:
+            raise KsqlException(f"{window.kind} windows need a size")
+        return TimeWindowedSerde(inner, min(window.size_ms, MAX_TIMESTAMP))
+
+    def value(
+        self, info: FormatInfo, schema: LogicalSchema, features: frozenset[str] = frozenset()
+    ) -> RowSerde:
+        return self._serde(info, schema.value, features, is_key=False)
+
+
+def _contains_map(kind: SqlType) -> bool:
+    match kind:
+        case MapType():
+            return True
+        case ArrayType(item):
+            return _contains_map(item)
+        case StructType(fields):
+            return any(_contains_map(each) for _, each in fields)
+    return False

@@ -1,0 +1,1 @@
+"""Runs ksqlDB's own cases against the SQL engine."""
