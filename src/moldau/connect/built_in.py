@@ -62,3 +62,44 @@ CONNECTORS: tuple[BuiltIn, ...] = (
         "org.apache.kafka.connect.file.FileStreamSinkConnector",
     ),
 )
+
+
+def _transform(name: str, target: str) -> BuiltIn:
+    module = "moldau.connect.transforms."
+    return BuiltIn(name, PluginKind.TRANSFORMATION, module + target, (_TRANSFORMS + name,))
+
+
+def _for_key_and_value(name: str, module: str) -> list[BuiltIn]:
+    return [_transform(f"{name}${part}", f"{module}:{name}{part}") for part in ("Key", "Value")]
+
+
+TRANSFORMS: tuple[BuiltIn, ...] = (
+    *_for_key_and_value("Cast", "cast"),
+    _transform("DropHeaders", "headers:DropHeaders"),
+    *_for_key_and_value("ExtractField", "fields"),
+    _transform("Filter", "routing:Filter"),
+    *_for_key_and_value("Flatten", "fields"),
+    *_for_key_and_value("HeaderFrom", "headers"),
+    *_for_key_and_value("HoistField", "fields"),
+    *_for_key_and_value("InsertField", "contents"),
+    _transform("InsertHeader", "headers:InsertHeader"),
+    *_for_key_and_value("MaskField", "contents"),
+    _transform("RegexRouter", "routing:RegexRouter"),
+    *_for_key_and_value("ReplaceField", "fields"),
+    *_for_key_and_value("SetSchemaMetadata", "contents"),
+    *_for_key_and_value("TimestampConverter", "timestamps"),
+    _transform("TimestampRouter", "routing:TimestampRouter"),
+    _transform("ValueToKey", "fields:ValueToKey"),
+)
+
+PREDICATES: tuple[BuiltIn, ...] = tuple(
+    BuiltIn(
+        name,
+        PluginKind.PREDICATE,
+        f"moldau.connect.transforms.predicates:{name}",
+        (_PREDICATES + name,),
+    )
+    for name in ("HasHeaderKey", "RecordIsTombstone", "TopicNameMatches")
+)
+
+ALL: tuple[BuiltIn, ...] = (*CONNECTORS, *TRANSFORMS, *PREDICATES)

@@ -27,7 +27,7 @@ from moldau.connect.api import (
     SourceConnector,
     Transformation,
 )
-from moldau.connect.built_in import CONNECTORS, BuiltIn, PluginKind
+from moldau.connect.built_in import ALL, BuiltIn, PluginKind
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -62,7 +62,7 @@ class Plugins:
 
     def __init__(
         self,
-        built_in: Iterable[BuiltIn] = CONNECTORS,
+        built_in: Iterable[BuiltIn] = ALL,
         installed: Iterable[EntryPoint] | None = None,
     ) -> None:
         self._built_in = tuple(built_in)
