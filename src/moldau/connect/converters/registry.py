@@ -189,9 +189,7 @@ class _RegistryConverter(Converter):
             self._registry.close()
 
 
-def _registry_error(
-    topic: str, error: RegistryError | RegistryUnavailableError
-) -> Exception:
+def _registry_error(topic: str, error: RegistryError | RegistryUnavailableError) -> Exception:
     """A registry that is down is asked again; one that refuses is not."""
     text = f"Failed to use the Schema Registry for topic {topic}: {error}"
     if isinstance(error, RegistryError) and error.status < 500 and error.status != 429:
