@@ -47,7 +47,7 @@ def _plugins(arguments: argparse.Namespace) -> int:
         return _settings(plugins, arguments)
     found = [each for each in plugins.list() if arguments.all or each.kind in CONNECTOR_KINDS]
     if arguments.json:
-        print_json([{"class": e.class_name, "type": e.kind.value, "version": e.version, "name": e.name}
+        print_json([{"class": e.class_name, "type": e.kind.value, "version": e.version}
                     for e in found])  # fmt: skip
         return 0
     table = Table("TYPE", "NAME", "CLASS", plain=aligned)
