@@ -110,7 +110,7 @@ class ConnectWorker:
         worker = WorkerApi(
             self.operations,
             cluster_id=lambda: self._cluster_id,
-            is_ready=lambda: self._ready,
+            is_ready=self._is_ready,
             fence=self.privileges.fence_here,
         )
         service = Service(
@@ -122,6 +122,9 @@ class ConnectWorker:
             map_error=as_http_error,
         )
         return Application(service, config, authentication=authentication_of(config))
+
+    def _is_ready(self) -> bool:
+        return self._ready and (self._group is None or self._group.joined.is_set())
 
     @property
     def urls(self) -> list[str]:

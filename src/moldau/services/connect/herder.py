@@ -138,10 +138,16 @@ class Herder:
         # A state that says "nobody runs it" must not hide that another worker has taken over.
         if state is State.UNASSIGNED and not self.statuses.state.can_write(id, status):
             return
-        name = id.connector if isinstance(id, TaskId) else id
-        if name not in self.configs.state.connectors and state is State.UNASSIGNED:
+        # Nor come back after the leader has removed the states of what was deleted.
+        if state is State.UNASSIGNED and not self._is_configured(id):
             return
         self.statuses.send(status_record(id, status))
+
+    def _is_configured(self, id: str | TaskId) -> bool:
+        state = self.configs.state
+        if isinstance(id, TaskId):
+            return id in state.task_ids(id.connector)
+        return id in state.connectors
 
     def on_topic(self, id: TaskId, topic: str) -> None:
         if not self._track_topics:

@@ -82,9 +82,13 @@ class Operations:
 
     def status(self, name: str) -> dict[str, Any]:
         statuses = self.herder.statuses.state
-        if name not in statuses.connectors:
+        if name not in statuses.connectors or name not in self._state.connectors:
             raise NotFoundError(f"No status found for connector {name}")
-        return answers.connector_status(statuses, name, self.kind_of(name), self._version(name))
+        found = answers.connector_status(statuses, name, self.kind_of(name), self._version(name))
+        # A state may be written by a worker that does not know yet that the task is gone.
+        known = {each.task for each in self._state.task_ids(name)}
+        found["tasks"] = [each for each in found["tasks"] if each["id"] in known]
+        return found
 
     def _version(self, name: str) -> str | None:
         config = self._state.connectors.get(name)
@@ -95,7 +99,7 @@ class Operations:
     def task_status(self, name: str, task: int) -> dict[str, Any]:
         id = TaskId(name, task)
         status = self.herder.statuses.state.tasks.get(id)
-        if status is None:
+        if status is None or id not in self._state.task_ids(name):
             raise NotFoundError(f"No status found for task {id}")
         return answers.task_status(id, status, self._version(name))
 
