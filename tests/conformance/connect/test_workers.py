@@ -115,6 +115,7 @@ def read_all(bootstrap: str, topic: str, wanted: set[str]) -> set[str]:
         return found >= wanted
 
     with Consumer(bootstrap_servers=bootstrap, auto_offset_reset="earliest") as consumer:
+        eventually(lambda: consumer.partitions_for(topic), what=f"the topic {topic}")
         consumer.assign([(topic, each.partition) for each in consumer.partitions_for(topic)])
         eventually(all_there, what="all lines")
     return found
