@@ -12,6 +12,7 @@ from setuptools import Extension, setup
 
 MODULES = (
     "moldau.wire._record_codec",
+    "moldau.wire._schema_ids",
     "moldau.client._records",
     "moldau.client._batch_builder",
     "moldau.client._fetch_reader",

@@ -79,7 +79,7 @@ LAYERS = (
     ("api_table", "controller_table"),
     ("shared", "coordinators"),
     ("handlers",),
-    ("audit_topic", "share", "transactions", "log_moves"),
+    ("audit_topic", "schemas", "share", "transactions", "log_moves"),
     ("coordinator", "fetch_sessions"),
     (
         "calls",

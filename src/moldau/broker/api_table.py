@@ -89,6 +89,7 @@ from moldau.broker.metadata.machine.image import MetadataImage
 from moldau.broker.network.routes import Route
 from moldau.broker.replication.manager import ReplicaManager
 from moldau.broker.replication.service import ReplicationService
+from moldau.broker.schemas.gate import SchemaGate
 from moldau.broker.security.authorization.permissions import TopicNames
 from moldau.broker.security.authorization.topic_guard import TopicGuard
 from moldau.broker.share.manager import SharePartitionManager
@@ -180,7 +181,13 @@ def _data_routes(parts: Parts) -> Routes:
     if parts.shared.authorization is not None:
         guard = TopicGuard(parts.shared.authorization, parts.topic_names)
     produce = ProduceHandler(
-        replicas, loop=loop, clock=parts.clock, verifier=verifier, guard=guard, quotas=quotas
+        replicas,
+        loop=loop,
+        clock=parts.clock,
+        verifier=verifier,
+        guard=guard,
+        quotas=quotas,
+        schemas=SchemaGate.of(config, replicas, parts.clock),
     )
     fetch = FetchHandler(
         replicas,

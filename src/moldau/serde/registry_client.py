@@ -109,6 +109,10 @@ class SchemaRegistryClient:
 
         return self._by_id.get_or(guid, ask)
 
+    def subjects_of_id(self, schema_id: int) -> list[str]:
+        """Never remembered: a schema may be registered under a further subject."""
+        return list(self._get(f"/schemas/ids/{schema_id}/subjects"))
+
     def latest(self, subject: str) -> RegisteredSchema:
         """The latest version, no older than `latest.cache.ttl.sec`."""
         kept = self._latest.get(subject)

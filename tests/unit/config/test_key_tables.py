@@ -61,7 +61,9 @@ def test_tables_equal_the_reference(
     expected = reference(file)[section]
     for row in expected:
         row.pop("brokerDefaultFrom", None)
-    assert [as_reference(key, dynamic=dynamic) for key in keys.values()] == expected
+    # Confluent's keys are not Kafka's.
+    ours = [key for key in keys.values() if not key.name.startswith("confluent.")]
+    assert [as_reference(key, dynamic=dynamic) for key in ours] == expected
 
 
 def test_topic_defaults_come_from_the_reference_s_broker_keys() -> None:

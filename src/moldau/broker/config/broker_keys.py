@@ -388,4 +388,11 @@ unstable.api.versions.enable                         boolean  false       hri
 unstable.feature.versions.enable                     boolean  false       hri
 """
 
-BROKER_KEYS = ConfigDef(parse_table(_TABLE, RULES))
+# Keys of Confluent's broker, described only where they are set.
+_CONFLUENT_TABLE = """\
+confluent.basic.auth.user.info                       password -           lri
+confluent.missing.id.cache.ttl.sec                   long     60          lri >=0
+confluent.schema.registry.url                        list     []          lri *
+"""
+
+BROKER_KEYS = ConfigDef(parse_table(_TABLE + _CONFLUENT_TABLE, RULES))

@@ -9,6 +9,13 @@ from __future__ import annotations
 __all__ = ["DOCUMENTATION"]
 
 _TEXT = """\
+confluent.basic.auth.user.info: USER:PASSWORD for the schema registry of schema validation.
+confluent.key.schema.validation: Take only records whose keys name a schema of the topic.
+confluent.key.subject.name.strategy: Which subject a key's schema must have.
+confluent.missing.id.cache.ttl.sec: How long an id that the registry does not have is refused.
+confluent.schema.registry.url: The registries that schema validation asks.
+confluent.value.schema.validation: Take only records whose values name a schema of the topic.
+confluent.value.subject.name.strategy: Which subject a value's schema must have.
 cleanup.policy: What becomes of old segments: delete, compact, both, or (empty) keep all.
 compression.gzip.level: Level used when the broker compresses with gzip; -1 is gzip's own default.
 compression.lz4.level: Level used when the broker compresses with lz4.

@@ -51,7 +51,17 @@ segment.ms                               long     604800000            m   >=1
 unclean.leader.election.enable           boolean  false                m
 """
 
-TOPIC_KEYS = ConfigDef(parse_table(_TABLE, RULES))
+# Keys of Confluent's broker: schema validation. Described only where a topic sets them, so that the
+# configuration of a topic is Kafka's.
+_STRATEGY = "io.confluent.kafka.serializers.subject.TopicNameStrategy"
+_CONFLUENT_TABLE = f"""\
+confluent.key.schema.validation          boolean  false                mri
+confluent.key.subject.name.strategy      string   {_STRATEGY} mri
+confluent.value.schema.validation        boolean  false                mri
+confluent.value.subject.name.strategy    string   {_STRATEGY} mri
+"""
+
+TOPIC_KEYS = ConfigDef(parse_table(_TABLE + _CONFLUENT_TABLE, RULES))
 
 # Broker keys by topic key, in order of precedence. A topic key that is absent here has no broker
 # key behind it: its default is the built-in one.

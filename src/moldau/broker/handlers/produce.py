@@ -35,6 +35,7 @@ from moldau.broker.replication.machine.names import CurrentLeader, NodeEndpoint,
 from moldau.broker.replication.machine.produced_batch import MalformedRequest, looks_transactional
 from moldau.broker.replication.machine.purgatory import WAITERS_MAX, Purgatory, Timers
 from moldau.broker.replication.partition import Partition
+from moldau.broker.schemas.gate import Inspection, SchemaGate
 from moldau.broker.security.authorization.topic_guard import TopicGuard
 from moldau.broker.security.quotas.shell import ClientQuotas
 from moldau.broker.transactions.produce_verification import ProduceVerification
@@ -103,9 +104,11 @@ class ProduceHandler:
         guard: TopicGuard | None = None,
         waiters_max: int = WAITERS_MAX,
         quotas: ClientQuotas | None = None,
+        schemas: SchemaGate | None = None,
     ) -> None:
-        """Without a `verifier` any transaction is assumed to be open, and without a `guard`
-        everybody may write."""
+        """Without a `verifier` any transaction is assumed to be open, without a `guard` everybody
+        may write, and without `schemas` no topic's records are checked for theirs."""
+        self._schemas = schemas
         self._guard = guard
         self._quotas = quotas
         self._replicas = replicas
@@ -164,6 +167,9 @@ class ProduceHandler:
             return self._answer(context, acks, [(key, [denied])])
         partition = self._replicas.find(key, index)
         if partition is not None:
+            if partition.log.rules.schemas is not None:
+                body = ProduceBody(None, acks, timeout_ms, [(key, [(index, records)])])
+                return self._handle_many(context, body, UNVERIFIED)
             try:
                 info = self._appends.append(
                     partition, records, version=version, acks=acks, client_id=context.client_id
@@ -216,10 +222,36 @@ class ProduceHandler:
         return await reply if isinstance(reply, Awaitable) else reply
 
     def _handle_many(
+        self, context: RequestContext, body: ProduceBody, verified: Verified
+    ) -> bytes | Awaitable[bytes | None] | None:
+        inspection = None
+        if self._schemas is not None:
+            inspection = self._schemas.inspect(body.topics, context.api_version)
+            if inspection is not None and inspection.unknown:
+                # The frame is gone by the time the registry responds.
+                return self._handle_looked_up(
+                    self._schemas, context, _own_copy(body), verified, inspection
+                )
+        return self._append_many(context, body, verified, inspection)
+
+    async def _handle_looked_up(
+        self,
+        schemas: SchemaGate,
+        context: RequestContext,
+        body: ProduceBody,
+        verified: Verified,
+        inspection: Inspection,
+    ) -> bytes | None:
+        await schemas.look_up(inspection)
+        reply = self._append_many(context, body, verified, inspection)
+        return await reply if isinstance(reply, Awaitable) else reply
+
+    def _append_many(
         self,
         context: RequestContext,
         body: ProduceBody,
         verified: Verified,
+        inspection: Inspection | None,
     ) -> bytes | asyncio.Future[bytes] | None:
         answers: list[tuple[TopicKey, list[PartitionAnswer]]] = []
         unsafe: list[Appended] = []
@@ -237,6 +269,8 @@ class ProduceHandler:
                     topic_answers.append(PartitionAnswer(index, code))
                     continue
                 try:
+                    if inspection is not None and self._schemas is not None:
+                        self._schemas.check(inspection, key, index, partition)
                     info = self._append_verified(context, body, partition, records, verified)
                 except Exception as error:
                     topic_answers.append(self._refused(index, partition, error))

@@ -99,6 +99,35 @@ class RecordValidationError(ApiError):
         self.record_errors: list[tuple[int, str]] = record_errors or []
 
 
+@dataclass(frozen=True, slots=True)
+class SchemaRules:
+    """Which sides of a record must name a schema, and how its subject is named. Checked by
+    `broker/schemas` before a batch comes to the log."""
+
+    key: bool
+    value: bool
+    key_strategy: str
+    value_strategy: str
+
+    @classmethod
+    def from_log_config(cls, config: LogConfig) -> SchemaRules | None:
+        key = config.confluent_key_schema_validation
+        value = config.confluent_value_schema_validation
+        if not key and not value:
+            return None
+        # By the name of the class, whatever its package.
+        return cls(
+            key,
+            value,
+            config.confluent_key_subject_name_strategy.rpartition(".")[2],
+            config.confluent_value_subject_name_strategy.rpartition(".")[2],
+        )
+
+    @property
+    def needs_names(self) -> bool:
+        return "RecordName" in self.key_strategy or "RecordName" in self.value_strategy
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ValidationRules:
     """What one log asks of batches; made once per configuration, not per batch."""
@@ -112,6 +141,7 @@ class ValidationRules:
     max_message_bytes: int = 1_048_588
     segment_bytes: int = 1_073_741_824
     decompressed_size_max: int = DECOMPRESSED_SIZE_MAX
+    schemas: SchemaRules | None = None
 
     @classmethod
     def from_log_config(cls, config: LogConfig) -> ValidationRules:
@@ -130,6 +160,7 @@ class ValidationRules:
             compacted="compact" in config.cleanup_policy,
             max_message_bytes=config.max_message_bytes,
             segment_bytes=config.segment_bytes,
+            schemas=SchemaRules.from_log_config(config),
         )
 
 

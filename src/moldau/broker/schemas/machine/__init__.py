@@ -1,0 +1,1 @@
+"""Decides which records are refused."""
