@@ -1,0 +1,105 @@
+"""The plug-ins in the box: by which names they are chosen, and where their classes are.
+
+A connector's class is imported when it is used, so the table costs nothing. To add a connector, add
+a row to CONNECTORS: its short name, kind, module and class, and the Java class names it stands for.
+The first Java name is the one that listings show.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+_CONNECTORS = "moldau.connect.connectors."
+_TRANSFORMS = "org.apache.kafka.connect.transforms."
+_PREDICATES = _TRANSFORMS + "predicates."
+
+
+class PluginKind(Enum):
+    """The kinds of plug-ins, called as Connect's REST calls them."""
+
+    SOURCE = "source"
+    SINK = "sink"
+    CONVERTER = "converter"
+    HEADER_CONVERTER = "header_converter"
+    TRANSFORMATION = "transformation"
+    PREDICATE = "predicate"
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltIn:
+    name: str
+    kind: PluginKind
+    target: str
+    """`module:Class`."""
+    java_names: tuple[str, ...] = ()
+    extra: str | None = None
+    """The extra of `pip install moldau[...]` that it needs."""
+
+    @property
+    def class_name(self) -> str:
+        """What listings show as the class."""
+        return self.java_names[0] if self.java_names else self.target.replace(":", ".")
+
+
+def _connector(
+    name: str, kind: PluginKind, target: str, *java_names: str, extra: str | None = None
+) -> BuiltIn:
+    return BuiltIn(name, kind, _CONNECTORS + target, java_names, extra)
+
+
+CONNECTORS: tuple[BuiltIn, ...] = (
+    _connector(
+        "FileStreamSource",
+        PluginKind.SOURCE,
+        "filestream.source:FileStreamSourceConnector",
+        "org.apache.kafka.connect.file.FileStreamSourceConnector",
+    ),
+    _connector(
+        "FileStreamSink",
+        PluginKind.SINK,
+        "filestream.sink:FileStreamSinkConnector",
+        "org.apache.kafka.connect.file.FileStreamSinkConnector",
+    ),
+)
+
+
+def _transform(name: str, target: str) -> BuiltIn:
+    module = "moldau.connect.transforms."
+    return BuiltIn(name, PluginKind.TRANSFORMATION, module + target, (_TRANSFORMS + name,))
+
+
+def _for_key_and_value(name: str, module: str) -> list[BuiltIn]:
+    return [_transform(f"{name}${part}", f"{module}:{name}{part}") for part in ("Key", "Value")]
+
+
+TRANSFORMS: tuple[BuiltIn, ...] = (
+    *_for_key_and_value("Cast", "cast"),
+    _transform("DropHeaders", "headers:DropHeaders"),
+    *_for_key_and_value("ExtractField", "fields"),
+    _transform("Filter", "routing:Filter"),
+    *_for_key_and_value("Flatten", "fields"),
+    *_for_key_and_value("HeaderFrom", "headers"),
+    *_for_key_and_value("HoistField", "fields"),
+    *_for_key_and_value("InsertField", "contents"),
+    _transform("InsertHeader", "headers:InsertHeader"),
+    *_for_key_and_value("MaskField", "contents"),
+    _transform("RegexRouter", "routing:RegexRouter"),
+    *_for_key_and_value("ReplaceField", "fields"),
+    *_for_key_and_value("SetSchemaMetadata", "contents"),
+    *_for_key_and_value("TimestampConverter", "timestamps"),
+    _transform("TimestampRouter", "routing:TimestampRouter"),
+    _transform("ValueToKey", "fields:ValueToKey"),
+)
+
+PREDICATES: tuple[BuiltIn, ...] = tuple(
+    BuiltIn(
+        name,
+        PluginKind.PREDICATE,
+        f"moldau.connect.transforms.predicates:{name}",
+        (_PREDICATES + name,),
+    )
+    for name in ("HasHeaderKey", "RecordIsTombstone", "TopicNameMatches")
+)
+
+ALL: tuple[BuiltIn, ...] = (*CONNECTORS, *TRANSFORMS, *PREDICATES)

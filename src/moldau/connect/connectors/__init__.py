@@ -1,0 +1,1 @@
+"""Connectors in the box, one package each."""

@@ -1,0 +1,1 @@
+"""FileStream: lines of a file to a topic, records of topics to lines of a file."""

@@ -1,0 +1,1 @@
+"""Kafka Connect's single message transforms and predicates, one module per group."""
