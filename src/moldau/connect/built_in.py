@@ -61,6 +61,22 @@ CONNECTORS: tuple[BuiltIn, ...] = (
         "filestream.sink:FileStreamSinkConnector",
         "org.apache.kafka.connect.file.FileStreamSinkConnector",
     ),
+    _connector(
+        "JdbcSource",
+        PluginKind.SOURCE,
+        "jdbc.source:JdbcSourceConnector",
+        "io.confluent.connect.jdbc.JdbcSourceConnector",
+        "io.aiven.connect.jdbc.JdbcSourceConnector",
+        extra="connect",
+    ),
+    _connector(
+        "JdbcSink",
+        PluginKind.SINK,
+        "jdbc.sink:JdbcSinkConnector",
+        "io.confluent.connect.jdbc.JdbcSinkConnector",
+        "io.aiven.connect.jdbc.JdbcSinkConnector",
+        extra="connect",
+    ),
 )
 
 

@@ -1,0 +1,26 @@
+"""Databases that the tests of connectors share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from support.mariadb import MariaDb, mariadb_missing, running_mariadb
+from support.postgres import Postgres, postgres_missing, running_postgres
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Postgres]:
+    if missing := postgres_missing():
+        pytest.skip(missing)
+    with running_postgres() as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def mariadb() -> Iterator[MariaDb]:
+    if missing := mariadb_missing():
+        pytest.skip(missing)
+    with running_mariadb() as server:
+        yield server
