@@ -129,6 +129,14 @@ tools:
 	@[ ! -x $(BIN)/python ] || $(BIN)/python -c 'import gssapi' 2>/dev/null \
 	  || $(BIN)/pip install -q gssapi >/dev/null 2>&1 || true
 
+# Servers that connectors are tested against and that Debian does not have; without them tests skip.
+.PHONY: parts
+parts: .cache/parts/elasticsearch-6.8.23.zip   ## fetch Elasticsearch for the tests of connectors
+.cache/parts/elasticsearch-6.8.23.zip:
+	@mkdir -p .cache/parts
+	@command -v mvn >/dev/null && mvn -q -B dependency:copy -DoutputDirectory=$(CURDIR)/.cache/parts \
+	  -Dartifact=org.elasticsearch.distribution.integ-test-zip:elasticsearch:6.8.23:zip || true
+
 # Apache Kafka by Maven coordinate (tests/java/pom.xml); without Java or Maven its tests skip.
 kafka: .cache/kafka/.archived
 .cache/kafka/.archived: .cache/kafka/.copied | $(VENV)/.installed-test

@@ -62,6 +62,14 @@ CONNECTORS: tuple[BuiltIn, ...] = (
         "org.apache.kafka.connect.file.FileStreamSinkConnector",
     ),
     _connector(
+        "ElasticsearchSink",
+        PluginKind.SINK,
+        "elasticsearch.sink:ElasticsearchSinkConnector",
+        "io.confluent.connect.elasticsearch.ElasticsearchSinkConnector",
+        "io.aiven.connect.elasticsearch.ElasticsearchSinkConnector",
+        "io.aiven.kafka.connect.opensearch.OpensearchSinkConnector",
+    ),
+    _connector(
         "JdbcSource",
         PluginKind.SOURCE,
         "jdbc.source:JdbcSourceConnector",

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from support.elasticsearch import Elasticsearch, elasticsearch_missing, running_elasticsearch
 from support.mariadb import MariaDb, mariadb_missing, running_mariadb
 from support.postgres import Postgres, postgres_missing, running_postgres
 
@@ -23,4 +24,12 @@ def mariadb() -> Iterator[MariaDb]:
     if missing := mariadb_missing():
         pytest.skip(missing)
     with running_mariadb() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def elasticsearch() -> Iterator[Elasticsearch]:
+    if missing := elasticsearch_missing():
+        pytest.skip(missing)
+    with running_elasticsearch() as server:
         yield server
