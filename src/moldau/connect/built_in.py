@@ -85,6 +85,21 @@ CONNECTORS: tuple[BuiltIn, ...] = (
         "io.aiven.connect.jdbc.JdbcSinkConnector",
         extra="connect",
     ),
+    _connector(
+        "S3Sink",
+        PluginKind.SINK,
+        "s3.sink:S3SinkConnector",
+        "io.confluent.connect.s3.S3SinkConnector",
+        "io.aiven.kafka.connect.s3.AivenKafkaConnectS3SinkConnector",
+        extra="connect",
+    ),
+    _connector(
+        "S3Source",
+        PluginKind.SOURCE,
+        "s3.source:S3SourceConnector",
+        "io.confluent.connect.s3.source.S3SourceConnector",
+        extra="connect",
+    ),
 )
 
 

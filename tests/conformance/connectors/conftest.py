@@ -8,6 +8,7 @@ import pytest
 
 from support.elasticsearch import Elasticsearch, elasticsearch_missing, running_elasticsearch
 from support.mariadb import MariaDb, mariadb_missing, running_mariadb
+from support.minio import Minio, minio_missing, running_minio
 from support.postgres import Postgres, postgres_missing, running_postgres
 
 
@@ -32,4 +33,12 @@ def elasticsearch() -> Iterator[Elasticsearch]:
     if missing := elasticsearch_missing():
         pytest.skip(missing)
     with running_elasticsearch() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def minio() -> Iterator[Minio]:
+    if missing := minio_missing():
+        pytest.skip(missing)
+    with running_minio() as server:
         yield server
