@@ -22,6 +22,8 @@ class Tool(NamedTuple):
     help: str
     script: str | None
     group: str
+    #: Confluent's scripts have no suffix.
+    suffix: str = ".sh"
 
 
 class _Family(NamedTuple):
@@ -33,6 +35,8 @@ class _Family(NamedTuple):
     """Names and descriptions."""
     without_script: tuple[str, ...] = ()
     """Those that Kafka does not have."""
+    of_confluent: tuple[str, ...] = ()
+    """Those that Confluent has."""
 
 
 _FAMILIES = (
@@ -82,7 +86,24 @@ _FAMILIES = (
             ("console-producer", "send lines of standard input to a topic"),
             ("console-consumer", "print the records of topics"),
             ("console-share-consumer", "print the records of topics, as a share group"),
+            ("avro-console-producer", "send lines of JSON as Avro, with a schema"),
+            ("avro-console-consumer", "print Avro records as JSON"),
+            ("json-schema-console-producer", "send lines of JSON that fit a JSON Schema"),
+            ("json-schema-console-consumer", "print records with a JSON Schema"),
+            ("protobuf-console-producer", "send lines of JSON as Protobuf, with a schema"),
+            ("protobuf-console-consumer", "print Protobuf records as JSON"),
         ),
+        of_confluent=tuple(
+            f"{format}-console-{side}"
+            for format in ("avro", "json-schema", "protobuf")
+            for side in ("producer", "consumer")
+        ),
+    ),
+    _Family(
+        "Schemas",
+        "schemas",
+        (("schemas", "list, show, compare, register, check and delete schemas of a registry"),),
+        without_script=("schemas",),
     ),
     _Family(
         "Groups and transactions",
@@ -172,7 +193,8 @@ def _tools_of(family: _Family) -> Iterator[Tool]:
     for name, text in family.tools:
         script = None if name in family.without_script else f"kafka-{name.removeprefix('kafka-')}"
         module = f"moldau.cli.{family.package}.{name.replace('-', '_')}"
-        yield Tool(name, module, text, script, family.title)
+        suffix = "" if name in family.of_confluent else ".sh"
+        yield Tool(name, module, text, script, family.title, suffix)
 
 
 TOOLS: dict[str, Tool] = {tool.name: tool for family in _FAMILIES for tool in _tools_of(family)}
@@ -197,5 +219,5 @@ def help_listing() -> str:
         if tool.group != group:
             group = tool.group
             lines += ["", f"{group}:"]
-        lines.append(f"  {tool.name:<27}{tool.help}")
+        lines.append(f"  {tool.name:<29}{tool.help}")
     return "\n".join(lines[1:])

@@ -16,14 +16,15 @@ from moldau.data.avro.language import AvroSchema
 from moldau.data.avro.model import Primitive
 from moldau.data.errors import DataError
 from moldau.data.schema_language import ParsedSchema
+from moldau.serde.coding import Decoding, Encoding
 from moldau.serde.configured import RegistryDeserializer, RegistrySerializer, as_schema
-from moldau.serde.reading import Decode, RegistryReader
+from moldau.serde.reading import RegistryReader
 from moldau.serde.registry_client import SchemaRegistryClient
 from moldau.serde.settings import SerdeSettings
 from moldau.serde.values import AVRO, Schema
-from moldau.serde.writing import Encode, RegistryWriter
+from moldau.serde.writing import RegistryWriter
 
-__all__ = ["AvroDeserializer", "AvroSerializer"]
+__all__ = ["AvroDeserializer", "AvroSerializer", "as_avro", "avro_decoding", "avro_encoding"]
 
 
 class AvroSerializer(RegistrySerializer):
@@ -52,26 +53,11 @@ class AvroSerializer(RegistrySerializer):
             settings,
             schema=self._schema,
             schema_type=AVRO,
-            make_encoder=self._encoder_of,
+            make_encoding=self._encoding_of,
         )
 
-    def _encoder_of(self, schema: ParsedSchema) -> tuple[Encode, bytes]:
-        if _is_bytes(schema):
-            return _raw, b""
-        encode = AvroEncoder(_avro(schema).root).encode
-        to_dict = self._to_dict
-
-        def encode_value(value: Any) -> bytes:
-            if to_dict is not None:
-                value = to_dict(value)
-            elif type(value) is not dict and dataclasses.is_dataclass(value):
-                value = dataclasses.asdict(value)  # type: ignore[arg-type]
-            try:
-                return encode(value)
-            except DataError as error:
-                raise SerializationError(str(error)) from error
-
-        return encode_value, b""
+    def _encoding_of(self, schema: ParsedSchema) -> Encoding:
+        return avro_encoding(schema, prepare=self._to_dict or _plain)
 
 
 class AvroDeserializer(RegistryDeserializer):
@@ -99,35 +85,74 @@ class AvroDeserializer(RegistryDeserializer):
             settings,
             schema=self._schema,
             schema_type=AVRO,
-            make_decoder=self._decoder_of,
+            make_decoding=self._decoding_of,
         )
 
-    def _decoder_of(self, writer: ParsedSchema, reader: ParsedSchema | None) -> Decode:
-        if _is_bytes(writer):
-            return lambda payload, indexes: payload
-        decode = AvroDecoder(
-            _avro(writer).root, None if reader is None else _avro(reader).root
-        ).decode
-        from_dict = self._from_dict
-
-        def decode_value(payload: bytes, indexes: bytes | None) -> Any:
-            try:
-                value = decode(payload)
-            except DataError as error:
-                raise SerializationError(str(error)) from error
-            return value if from_dict is None else from_dict(value)
-
-        return decode_value
+    def _decoding_of(self, writer: ParsedSchema, reader: ParsedSchema | None) -> Decoding:
+        return avro_decoding(writer, reader, finish=self._from_dict)
 
 
-def _avro(schema: ParsedSchema) -> AvroSchema:
+def avro_encoding(
+    schema: ParsedSchema,
+    *,
+    prepare: Callable[[Any], Any] | None = None,
+    logical_types: bool = True,
+) -> Encoding:
+    """A schema of bytes alone has the bytes themselves as payload."""
+    if _is_bytes(schema):
+        return Encoding(_raw, prepare)
+    encode = AvroEncoder(as_avro(schema).root, logical_types=logical_types).encode
+
+    def encode_data(data: Any) -> bytes:
+        try:
+            return encode(data)
+        except DataError as error:
+            raise SerializationError(str(error)) from error
+
+    return Encoding(encode_data, prepare)
+
+
+def avro_decoding(
+    writer: ParsedSchema,
+    reader: ParsedSchema | None,
+    *,
+    finish: Callable[[Any], Any] | None = None,
+    logical_types: bool = True,
+    named_branches: bool = False,
+) -> Decoding:
+    """The other way round; `named_branches` as in `AvroDecoder`."""
+    if _is_bytes(writer):
+        return Decoding(lambda payload, indexes: payload, finish)
+    decode = AvroDecoder(
+        as_avro(writer).root,
+        None if reader is None else as_avro(reader).root,
+        logical_types=logical_types,
+        named_branches=named_branches,
+    ).decode
+
+    def decode_data(payload: bytes, indexes: bytes | None) -> Any:
+        try:
+            return decode(payload)
+        except DataError as error:
+            raise SerializationError(str(error)) from error
+
+    return Decoding(decode_data, finish)
+
+
+def _plain(value: Any) -> Any:
+    if type(value) is not dict and dataclasses.is_dataclass(value):
+        return dataclasses.asdict(value)  # type: ignore[arg-type]
+    return value
+
+
+def as_avro(schema: ParsedSchema) -> AvroSchema:
     if not isinstance(schema, AvroSchema):
         raise SerializationError(f"a schema of type {schema.schema_type} is not Avro's")
     return schema
 
 
 def _is_bytes(schema: ParsedSchema) -> bool:
-    root = _avro(schema).root
+    root = as_avro(schema).root
     return isinstance(root, Primitive) and root.kind == "bytes"
 
 

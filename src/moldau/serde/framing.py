@@ -49,7 +49,9 @@ def header_value(guid: str, indexes: bytes = b"") -> bytes:
     return bytes([MAGIC_GUID]) + UUID(guid).bytes + indexes
 
 
-def read_frame(data: bytes, headers: Iterable[tuple[str, bytes]] | None, is_key: bool) -> Framed:
+def read_frame(
+    data: bytes, headers: Iterable[tuple[str, bytes | None]] | None, is_key: bool
+) -> Framed:
     """The header counts where there is one, then the first bytes."""
     wanted = header_name(is_key)
     for name, value in headers or ():

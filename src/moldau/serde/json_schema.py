@@ -11,14 +11,15 @@ from moldau.client.errors import SerializationError
 from moldau.data.json_schema import JsonSchema
 from moldau.data.json_schema.validation import JsonSchemaValidator
 from moldau.data.schema_language import ParsedSchema, SchemaError
+from moldau.serde.coding import Decoding, Encoding
 from moldau.serde.configured import RegistryDeserializer, RegistrySerializer, as_schema
-from moldau.serde.reading import Decode, RegistryReader
+from moldau.serde.reading import RegistryReader
 from moldau.serde.registry_client import SchemaRegistryClient
 from moldau.serde.settings import SerdeSettings
 from moldau.serde.values import JSON, Schema
-from moldau.serde.writing import Encode, RegistryWriter
+from moldau.serde.writing import RegistryWriter
 
-__all__ = ["JsonSchemaDeserializer", "JsonSchemaSerializer"]
+__all__ = ["JsonSchemaDeserializer", "JsonSchemaSerializer", "json_decoding", "json_encoding"]
 
 #: How many problems of a value a message names.
 PROBLEMS_MAX = 5
@@ -43,30 +44,14 @@ class JsonSchemaSerializer(RegistrySerializer):
         super().__init__(self._build, registry=registry, is_key=is_key, config=config)
 
     def _build(self, registry: SchemaRegistryClient, settings: SerdeSettings) -> RegistryWriter:
-        def encoder_of(schema: ParsedSchema) -> tuple[Encode, bytes]:
-            return self._encoder_of(schema, validate=settings.validate_json), b""
+        prepare = self._to_dict or _plain
+
+        def encoding_of(schema: ParsedSchema) -> Encoding:
+            return json_encoding(schema, validate=settings.validate_json, prepare=prepare)
 
         return RegistryWriter(
-            registry, settings, schema=self._schema, schema_type=JSON, make_encoder=encoder_of
+            registry, settings, schema=self._schema, schema_type=JSON, make_encoding=encoding_of
         )
-
-    def _encoder_of(self, schema: ParsedSchema, *, validate: bool) -> Encode:
-        check = _check_of(schema) if validate else None
-        to_dict = self._to_dict
-
-        def encode(value: Any) -> bytes:
-            if to_dict is not None:
-                value = to_dict(value)
-            elif dataclasses.is_dataclass(value) and not isinstance(value, type):
-                value = dataclasses.asdict(value)
-            if check is not None:
-                check(value)
-            try:
-                return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
-            except (TypeError, ValueError) as error:
-                raise SerializationError(f"no JSON: {error}") from error
-
-        return encode
 
 
 class JsonSchemaDeserializer(RegistryDeserializer):
@@ -87,27 +72,53 @@ class JsonSchemaDeserializer(RegistryDeserializer):
         super().__init__(self._build, registry=registry, is_key=is_key, config=config)
 
     def _build(self, registry: SchemaRegistryClient, settings: SerdeSettings) -> RegistryReader:
-        def decoder_of(writer: ParsedSchema, reader: ParsedSchema | None) -> Decode:
-            return self._decoder_of(reader or writer, validate=settings.validate_json)
+        def decoding_of(writer: ParsedSchema, reader: ParsedSchema | None) -> Decoding:
+            return json_decoding(
+                reader or writer, validate=settings.validate_json, finish=self._from_dict
+            )
 
         return RegistryReader(
-            registry, settings, schema=self._schema, schema_type=JSON, make_decoder=decoder_of
+            registry, settings, schema=self._schema, schema_type=JSON, make_decoding=decoding_of
         )
 
-    def _decoder_of(self, schema: ParsedSchema, *, validate: bool) -> Decode:
-        check = _check_of(schema) if validate else None
-        from_dict = self._from_dict
 
-        def decode(payload: bytes, indexes: bytes | None) -> Any:
-            try:
-                value = json.loads(payload)
-            except ValueError as error:
-                raise SerializationError(f"no JSON: {error}") from error
-            if check is not None:
-                check(value)
-            return value if from_dict is None else from_dict(value)
+def json_encoding(
+    schema: ParsedSchema, *, validate: bool, prepare: Callable[[Any], Any] | None = None
+) -> Encoding:
+    check = _check_of(schema) if validate else None
 
-        return decode
+    def encode(data: Any) -> bytes:
+        if check is not None:
+            check(data)
+        try:
+            return json.dumps(data, separators=(",", ":"), ensure_ascii=False).encode()
+        except (TypeError, ValueError, RecursionError) as error:
+            raise SerializationError(f"no JSON: {error}") from error
+
+    return Encoding(encode, prepare)
+
+
+def json_decoding(
+    schema: ParsedSchema, *, validate: bool, finish: Callable[[Any], Any] | None = None
+) -> Decoding:
+    check = _check_of(schema) if validate else None
+
+    def decode(payload: bytes, indexes: bytes | None) -> Any:
+        try:
+            data = json.loads(payload)
+        except (ValueError, RecursionError) as error:
+            raise SerializationError(f"no JSON: {error}") from error
+        if check is not None:
+            check(data)
+        return data
+
+    return Decoding(decode, finish)
+
+
+def _plain(value: Any) -> Any:
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return dataclasses.asdict(value)
+    return value
 
 
 def _check_of(schema: ParsedSchema) -> Callable[[Any], None]:

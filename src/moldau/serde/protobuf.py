@@ -7,7 +7,7 @@ dicts, as messages of a `.proto` text or of a registered schema. The same two wa
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from google.protobuf import descriptor_pb2, json_format
@@ -17,14 +17,21 @@ from moldau.client.errors import ConfigError, SerializationError
 from moldau.data.protobuf import MessageIndexError, ProtobufSchema, decode_path, encode_path
 from moldau.data.protobuf.well_known import NAMES
 from moldau.data.schema_language import ParsedSchema, SchemaError
+from moldau.serde.coding import Decoding, Encoding
 from moldau.serde.configured import RegistryDeserializer, RegistrySerializer, as_schema
-from moldau.serde.reading import Decode, RegistryReader
+from moldau.serde.reading import RegistryReader
 from moldau.serde.registry_client import SchemaRegistryClient
 from moldau.serde.settings import SerdeSettings
 from moldau.serde.values import PROTOBUF, Schema, SchemaReference
-from moldau.serde.writing import Encode, RegistryWriter
+from moldau.serde.writing import RegistryWriter
 
-__all__ = ["ProtobufDeserializer", "ProtobufSerializer"]
+__all__ = [
+    "ProtobufDeserializer",
+    "ProtobufSerializer",
+    "as_protobuf",
+    "protobuf_decoding",
+    "protobuf_encoding",
+]
 
 #: Files that every registry has.
 _KNOWN: Final = (*NAMES,)
@@ -62,36 +69,12 @@ class ProtobufSerializer(RegistrySerializer):
             settings,
             schema=schema,
             schema_type=PROTOBUF,
-            make_encoder=self._encoder_of,
+            make_encoding=self._encoding_of,
             record_name=self._name,
         )
 
-    def _encoder_of(self, schema: ParsedSchema) -> tuple[Encode, bytes]:
-        parsed = _protobuf(schema)
-        name = self._name or parsed.name
-        try:
-            indexes = encode_path(parsed.message_indexes(name))
-            message_class = self._class or parsed.message_class(name)
-        except (MessageIndexError, SchemaError) as error:
-            raise SerializationError(str(error)) from None
-
-        def encode(value: Any) -> bytes:
-            try:
-                if isinstance(value, Mapping):
-                    value = json_format.ParseDict(value, message_class())
-                elif not isinstance(value, Message):
-                    raise SerializationError(
-                        f"a {type(value).__name__} where the serializer takes a dict or a message"
-                    )
-                elif value.DESCRIPTOR.full_name != name:
-                    raise SerializationError(
-                        f"a message {value.DESCRIPTOR.full_name} where the schema has {name}"
-                    )
-                return bytes(value.SerializeToString())
-            except (json_format.ParseError, EncodeError) as error:
-                raise SerializationError(f"no message {name}: {error}") from error
-
-        return encode, indexes
+    def _encoding_of(self, schema: ParsedSchema) -> Encoding:
+        return protobuf_encoding(schema, name=self._name, message_class=self._class)
 
 
 class ProtobufDeserializer(RegistryDeserializer):
@@ -113,38 +96,89 @@ class ProtobufDeserializer(RegistryDeserializer):
 
     def _build(self, registry: SchemaRegistryClient, settings: SerdeSettings) -> RegistryReader:
         return RegistryReader(
-            registry, settings, schema=None, schema_type=PROTOBUF, make_decoder=self._decoder_of
+            registry, settings, schema=None, schema_type=PROTOBUF, make_decoding=self._decoding_of
         )
 
-    def _decoder_of(self, writer: ParsedSchema, reader: ParsedSchema | None) -> Decode:
-        parsed = _protobuf(writer)
-        classes: dict[tuple[int, ...], Any] = {}
+    def _decoding_of(self, writer: ParsedSchema, reader: ParsedSchema | None) -> Decoding:
+        finish = _dict_of if self._as_dict else None
+        return protobuf_decoding(writer, message_class=self._class, finish=finish)
 
-        def class_at(path: tuple[int, ...]) -> Any:
-            found = classes.get(path)
-            if found is None:
-                name = parsed.message_name(path)
-                found = classes[path] = self._class or parsed.message_class(name)
-            return found
 
-        def decode(payload: bytes, indexes: bytes | None) -> Any:
+def protobuf_encoding(
+    schema: ParsedSchema, *, name: str | None = None, message_class: type[Message] | None = None
+) -> Encoding:
+    """Of messages and dicts; `name` is the message that is meant, by default the first."""
+    parsed = as_protobuf(schema)
+    wanted = name or parsed.name
+    try:
+        indexes = encode_path(parsed.message_indexes(wanted))
+        made = message_class or parsed.message_class(wanted)
+    except (MessageIndexError, SchemaError) as error:
+        raise SerializationError(str(error)) from None
+
+    def prepare(value: Any) -> Message:
+        if isinstance(value, Mapping):
             try:
-                if indexes is None:
-                    path, start = decode_path(payload)
-                else:
-                    (path, _), start = decode_path(indexes), 0
-                message = class_at(path)()
-                message.ParseFromString(payload[start:] if start else payload)
-            except (MessageIndexError, SchemaError, DecodeError) as error:
-                raise SerializationError(f"no message of its schema: {error}") from error
-            if not self._as_dict:
-                return message
-            return json_format.MessageToDict(message, preserving_proto_field_name=True)
+                message: Message = json_format.ParseDict(value, made())
+            except (json_format.ParseError, RecursionError) as error:
+                raise SerializationError(f"no message {wanted}: {error}") from error
+            return message
+        if not isinstance(value, Message):
+            raise SerializationError(
+                f"a {type(value).__name__} where the serializer takes a dict or a message"
+            )
+        if value.DESCRIPTOR.full_name != wanted:
+            raise SerializationError(
+                f"a message {value.DESCRIPTOR.full_name} where the schema has {wanted}"
+            )
+        return value
 
-        return decode
+    def encode(message: Message) -> bytes:
+        try:
+            return bytes(message.SerializeToString())
+        except EncodeError as error:
+            raise SerializationError(f"no message {wanted}: {error}") from error
+
+    return Encoding(encode, prepare, indexes)
 
 
-def _protobuf(schema: ParsedSchema) -> ProtobufSchema:
+def protobuf_decoding(
+    writer: ParsedSchema,
+    *,
+    message_class: type[Message] | None = None,
+    finish: Callable[[Any], Any] | None = None,
+) -> Decoding:
+    """To messages, and from those to what `finish` makes of them."""
+    parsed = as_protobuf(writer)
+    classes: dict[tuple[int, ...], Any] = {}
+
+    def class_at(path: tuple[int, ...]) -> Any:
+        found = classes.get(path)
+        if found is None:
+            name = parsed.message_name(path)
+            found = classes[path] = message_class or parsed.message_class(name)
+        return found
+
+    def decode(payload: bytes, indexes: bytes | None) -> Any:
+        try:
+            if indexes is None:
+                path, start = decode_path(payload)
+            else:
+                (path, _), start = decode_path(indexes), 0
+            message = class_at(path)()
+            message.ParseFromString(payload[start:] if start else payload)
+        except (MessageIndexError, SchemaError, DecodeError) as error:
+            raise SerializationError(f"no message of its schema: {error}") from error
+        return message
+
+    return Decoding(decode, finish)
+
+
+def _dict_of(message: Message) -> Any:
+    return json_format.MessageToDict(message, preserving_proto_field_name=True)
+
+
+def as_protobuf(schema: ParsedSchema) -> ProtobufSchema:
     if not isinstance(schema, ProtobufSchema):
         raise SerializationError(f"a schema of type {schema.schema_type} is not Protobuf's")
     return schema

@@ -7,18 +7,17 @@ from typing import Any, Final
 
 from moldau.client.errors import SerializationError
 from moldau.data.schema_language import ParsedSchema
+from moldau.serde.coding import Decode, Decoding
 from moldau.serde.framing import Framed, FramingError, read_frame
 from moldau.serde.languages import parse_schema
 from moldau.serde.registry_client import SchemaRegistryClient
 from moldau.serde.settings import SerdeSettings
 from moldau.serde.values import RegisteredSchema, Schema
 
-__all__ = ["Decode", "RegistryReader"]
+__all__ = ["RegistryReader"]
 
-#: Payload, and which message it is; None if that is in front of the payload.
-Decode = Callable[[bytes, bytes | None], Any]
-#: Makes the decoder for data of the first schema, to be read as the second if there is one.
-MakeDecoder = Callable[[ParsedSchema, ParsedSchema | None], Decode]
+#: For data of the first schema, to be read as the second if there is one.
+MakeDecoding = Callable[[ParsedSchema, ParsedSchema | None], Decoding]
 
 #: Decoders are kept for so many schemas and topics, then made again.
 DECODERS_MAX: Final = 10_000
@@ -34,13 +33,13 @@ class RegistryReader:
         *,
         schema: Schema | None,
         schema_type: str,
-        make_decoder: MakeDecoder,
+        make_decoding: MakeDecoding,
     ) -> None:
         """`schema` is the one to read as; without it, it is the writer's."""
         self._registry = registry
         self._settings = settings
         self._schema_type = schema_type
-        self._make_decoder = make_decoder
+        self._make_decoding = make_decoding
         self._own = None if schema is None else parse_schema(schema, registry)
         self._decoders: dict[tuple[str, int | str | None], Decode] = {}
 
@@ -73,7 +72,7 @@ class RegistryReader:
         if self._settings.use_latest:
             subject = self._settings.strategy(topic, self._settings.is_key, writer.name)
             reader = parse_schema(self._registry.latest(subject).schema, self._registry)
-        return self._make_decoder(writer, reader)
+        return self._make_decoding(writer, reader).whole()
 
     def _writer_of(self, framed: Framed) -> RegisteredSchema:
         if framed.guid is not None:

@@ -14,16 +14,15 @@ from typing import Any
 from moldau.client.errors import SerializationError
 from moldau.data.schema_language import ParsedSchema
 from moldau.serde import framing
+from moldau.serde.coding import Encode, Encoding
 from moldau.serde.languages import parse_schema
 from moldau.serde.registry_client import SchemaRegistryClient
 from moldau.serde.settings import SerdeSettings
 from moldau.serde.values import RegisteredSchema, Schema
 
-__all__ = ["Encode", "RegistryWriter"]
+__all__ = ["RegistryWriter"]
 
-Encode = Callable[[Any], bytes]
-#: Makes the encoder for a schema; the bytes say which message of the schema it writes.
-MakeEncoder = Callable[[ParsedSchema], tuple[Encode, bytes]]
+MakeEncoding = Callable[[ParsedSchema], Encoding]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +45,7 @@ class RegistryWriter:
         *,
         schema: Schema | None,
         schema_type: str,
-        make_encoder: MakeEncoder,
+        make_encoding: MakeEncoding,
         record_name: str | None = None,
     ) -> None:
         """`record_name` is the message that is meant, where a schema has several."""
@@ -54,7 +53,7 @@ class RegistryWriter:
         self._settings = settings
         self._schema = schema
         self._schema_type = schema_type
-        self._make_encoder = make_encoder
+        self._make_encoding = make_encoding
         self._header_name = framing.header_name(settings.is_key)
         self._own = None if schema is None else parse_schema(schema, registry)
         self._record_name = record_name or (None if self._own is None else self._own.name)
@@ -87,7 +86,8 @@ class RegistryWriter:
         settings = self._settings
         if settings.use_latest and settings.latest_strict and self._own is not None:
             self._check_latest(topic, parsed, registered)
-        encode, indexes = self._make_encoder(parsed)
+        encoding = self._make_encoding(parsed)
+        indexes = encoding.indexes
         header = None
         if settings.id_in_header:
             if registered.guid is None:
@@ -98,7 +98,7 @@ class RegistryWriter:
             header = framing.header_value(registered.guid, indexes)
         lives_s = self._registry.latest_ttl_s if settings.use_latest else None
         return _Chosen(
-            encode,
+            encoding.whole(),
             framing.prefix(registered.id) + indexes,
             header,
             None if lives_s is None else time.monotonic() + lives_s,

@@ -47,12 +47,12 @@ def test_bad_usage_of_every_tool_is_one_line(tool: Tool, capsys: Capture) -> Non
 
 
 def test_the_scripts_are_those_of_the_catalogue() -> None:
-    scripts = {path.stem for path in BIN.glob("kafka-*.sh")}
-    assert scripts == {tool.script for tool in TOOLS.values() if tool.script is not None}
+    scripts = {path.name for path in BIN.glob("kafka-*")} - {"kafka-rest-start"}
+    assert scripts == {f"{tool.script}{tool.suffix}" for tool in TOOLS.values() if tool.script}
     for tool in TOOLS.values():
         if tool.script is None:
             continue
-        path = BIN / f"{tool.script}.sh"
+        path = BIN / f"{tool.script}{tool.suffix}"
         assert os.access(path, os.X_OK), path
         text = path.read_text()
         assert text.startswith("#!/bin/sh\n")

@@ -34,6 +34,7 @@ __all__ = [
     "deserializer_of",
     "load_class",
     "make_formatter",
+    "python_path",
 ]
 
 _log = logging.getLogger(__name__)
@@ -256,10 +257,17 @@ def make_formatter(name: str, settings: Mapping[str, str]) -> MessageFormatter:
     by_name = {full.rpartition(".")[2]: kind for full, kind in FORMATTERS.items()} | FORMATTERS
     kind = by_name.get(name)
     if kind is None:
-        kind = load_class(name, by_name, "formatter")
+        kind = load_class(python_path(name), by_name, "formatter")
     formatter: MessageFormatter = kind()
     formatter.configure(settings)
     return formatter
+
+
+def python_path(name: str) -> str:
+    """Where the class is that stands for one of Confluent's; other names are paths themselves."""
+    if name.startswith("io.confluent.kafka.formatter."):
+        return f"moldau.cli.console.schema_records.{name.rpartition('.')[2]}"
+    return name
 
 
 def load_class(path: str, known: Iterable[str], what: str) -> type[Any]:

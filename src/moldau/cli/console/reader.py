@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from moldau.cli.console.formatters import load_class
+from moldau.cli.console.formatters import load_class, python_path
 
 __all__ = ["LineError", "LineMessageReader", "LineRecord", "RecordReader", "make_reader"]
 
@@ -165,7 +165,8 @@ class LineMessageReader:
 def make_reader(name: str, settings: Mapping[str, str]) -> RecordReader:
     """The reader of that name, configured; raises ValueError if there is none."""
     known = ("org.apache.kafka.tools.LineMessageReader", "LineMessageReader")
-    kind = LineMessageReader if name in known else load_class(name, known, "line reader")
+    path = python_path(name)
+    kind = LineMessageReader if name in known else load_class(path, known, "line reader")
     reader: RecordReader = kind()
     reader.configure(settings)
     return reader

@@ -22,7 +22,7 @@ from moldau.services.rest.machine.formats import (
 )
 from moldau.services.rest.machine.links import Links
 from moldau.services.rest.machine.resources import Resources
-from moldau.services.rest.schema_formats import SchemaFormats
+from moldau.services.rest.schema_formats import ResolvedSchema, SchemaFormats
 
 __all__ = ["Backend", "V3Call"]
 
@@ -64,18 +64,23 @@ class Backend:
         return request.base_url
 
     async def encode(
-        self, topic: str, format: str, data: Mapping[str, Any], *, is_key: bool
+        self, topic: str, format: str | None, data: Mapping[str, Any], *, is_key: bool
     ) -> tuple[bytes | None, EncodedSchema]:
-        """`data` has the value under `data`, and what names a schema. Raises HttpError."""
+        """`data` has the value under `data`, and what names a schema; without a format the schema
+        has it. Raises HttpError."""
         if format in PLAIN_FORMATS:
             return encode_plain(format, data.get("data")), WITHOUT_SCHEMA[format]
-        if self.schemas is None:
-            raise no_schemas(format)
-        schema = await self.schemas.resolve(topic, format=format, is_key=is_key, data=data)
+        resolved = await self.resolve(topic, format, data, is_key=is_key)
         value = data.get("data")
-        if value is None:
-            return None, schema
-        return await self.schemas.encode(topic, schema, value, is_key=is_key), schema
+        return None if value is None else resolved.encode(value), resolved.schema
+
+    async def resolve(
+        self, topic: str, format: str | None, data: Mapping[str, Any], *, is_key: bool
+    ) -> ResolvedSchema:
+        """The schema that `data` names. Raises HttpError."""
+        if self.schemas is None:
+            raise no_schemas(format or "AVRO")
+        return await self.schemas.resolve(topic, format=format, is_key=is_key, data=data)
 
     async def decode(self, topic: str, format: str, data: bytes | None, *, is_key: bool) -> Any:
         if data is None:

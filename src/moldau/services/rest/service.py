@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -19,6 +18,7 @@ from moldau.services.rest.instances import Instances
 from moldau.services.rest.machine.errors import rest_error
 from moldau.services.rest.machine.page import PAGE, POLICY
 from moldau.services.rest.machine.schemas import V3_SCHEMAS
+from moldau.services.rest.registry_formats import RegistryFormats
 from moldau.services.rest.schema_formats import SchemaFormats
 from moldau.services.rest.v2.consumers import ConsumerHandlers
 from moldau.services.rest.v2.media import METADATA
@@ -33,8 +33,6 @@ from moldau.services.rest.v3.routing import both_prefixes
 
 __all__ = ["RestService", "rest_routes"]
 
-logger = logging.getLogger(__name__)
-
 
 class RestService:
     """The proxy; made on the loop that it runs on. Brokers are asked when they are needed."""
@@ -42,10 +40,8 @@ class RestService:
     def __init__(self, config: RestConfig, *, schemas: SchemaFormats | None = None) -> None:
         """Raises ConfigError."""
         if schemas is None and config["schema.registry.url"]:
-            logger.warning(
-                "schema.registry.url is not used: records are binary, json or string, without "
-                "schemas"
-            )
+            schemas = RegistryFormats(config.texts)
+        self._schemas = schemas
         clients = Clients(config)
         self.instances = Instances(config, clients)
         self._clients = clients
@@ -80,6 +76,8 @@ class RestService:
         await self.server.stop()
         await self.instances.stop()
         await self._clients.close()
+        if self._schemas is not None:
+            self._schemas.close()
 
 
 def rest_routes(backend: Backend) -> list[Route]:

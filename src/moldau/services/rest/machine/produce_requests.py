@@ -21,12 +21,13 @@ _FORMATS: Final = (*PLAIN_FORMATS, *SCHEMA_FORMATS)
 
 @dataclass(frozen=True, slots=True)
 class ProduceRequest:
-    """`key` and `value` are as they were sent, with their format; None if they were not."""
+    """`key` and `value` are as they were sent, with their format if that was given; None if they
+    were not."""
 
     partition: int | None
     headers: list[tuple[str, bytes | None]]
-    key: tuple[str, Mapping[str, Any]] | None
-    value: tuple[str, Mapping[str, Any]] | None
+    key: tuple[str | None, Mapping[str, Any]] | None
+    value: tuple[str | None, Mapping[str, Any]] | None
     timestamp: int | None
 
 
@@ -44,7 +45,7 @@ def read_produce_request(body: Mapping[str, Any]) -> ProduceRequest:
     )
 
 
-def _data(body: Mapping[str, Any], name: str) -> tuple[str, Mapping[str, Any]] | None:
+def _data(body: Mapping[str, Any], name: str) -> tuple[str | None, Mapping[str, Any]] | None:
     given = body.get(name)
     if given is None:
         return None
@@ -52,7 +53,7 @@ def _data(body: Mapping[str, Any], name: str) -> tuple[str, Mapping[str, Any]] |
     format = bodies.text(data, "type")
     if format is None:
         # Without a type the data has a schema.
-        return "AVRO", data
+        return None, data
     if format.upper() not in _FORMATS:
         raise HttpError(400, f"type {format} of {name} is none of {', '.join(_FORMATS)}")
     return format.upper(), data

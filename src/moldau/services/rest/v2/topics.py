@@ -25,6 +25,7 @@ from moldau.services.rest.machine.errors import (
     topic_not_found,
 )
 from moldau.services.rest.machine.formats import PLAIN_FORMATS, EncodedSchema, plain_encoder
+from moldau.services.rest.schema_formats import ResolvedSchema
 from moldau.services.rest.sending import Outgoing, check_partitions, send_all
 from moldau.services.rest.v2.media import CONSUMED, METADATA, PRODUCED, format_of
 
@@ -177,27 +178,36 @@ class TopicHandlers:
         records: list[Any],
         default: int | None,
     ) -> tuple[list[Outgoing], EncodedSchema | None, EncodedSchema | None]:
-        key_schema = _schema(body, "key")
-        value_schema = _schema(body, "value")
-        used: list[EncodedSchema | None] = [None, None]
+        resolved: list[ResolvedSchema | None] = []
+        for name in ("key", "value"):
+            schema = _schema(body, name)
+            resolved.append(
+                await self._backend.resolve(topic, format, schema, is_key=name == "key")
+                if schema
+                else None
+            )
         outgoing: list[Outgoing] = []
         for index, each in enumerate(records):
             record = bodies.mapping(each, f"records[{index}]")
-            encoded: list[bytes | None] = [None, None]
-            for at, (name, schema) in enumerate((("key", key_schema), ("value", value_schema))):
-                data = record.get(name)
-                if data is None:
-                    continue
-                if not schema:
-                    raise _schema_missing(name)
-                encoded[at], used[at] = await self._backend.encode(
-                    topic, format, {**schema, "data": data}, is_key=name == "key"
-                )
+            key, value = (
+                _encoded(record, name, schema)
+                for name, schema in zip(("key", "value"), resolved, strict=True)
+            )
             partition = bodies.integer(record, "partition")
             if partition is None:
                 partition = default
-            outgoing.append((encoded[1], encoded[0], partition, None, None))
-        return outgoing, used[0], used[1]
+            outgoing.append((value, key, partition, None, None))
+        key_schema, value_schema = (None if each is None else each.schema for each in resolved)
+        return outgoing, key_schema, value_schema
+
+
+def _encoded(record: Mapping[str, Any], name: str, schema: ResolvedSchema | None) -> bytes | None:
+    data = record.get(name)
+    if data is None:
+        return None
+    if schema is None:
+        raise _schema_missing(name)
+    return schema.encode(data)
 
 
 def _plain(format: str, records: list[Any], default: int | None) -> list[Outgoing]:
@@ -232,6 +242,8 @@ def _schema(body: Mapping[str, Any], name: str) -> dict[str, Any]:
     number = bodies.integer(body, f"{name}_schema_id")
     if number is not None:
         found["schema_id"] = number
+        # Both may be given: the id says which of the registered ones the text is.
+        found.pop("schema", None)
     return found
 
 

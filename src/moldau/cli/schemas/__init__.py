@@ -1,0 +1,1 @@
+"""`moldau schemas`: the schemas of a registry, and files of schemas and data."""
