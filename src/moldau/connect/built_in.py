@@ -141,4 +141,46 @@ PREDICATES: tuple[BuiltIn, ...] = tuple(
     for name in ("HasHeaderKey", "RecordIsTombstone", "TopicNameMatches")
 )
 
-ALL: tuple[BuiltIn, ...] = (*CONNECTORS, *TRANSFORMS, *PREDICATES)
+_SIMPLE = "moldau.connect.converters.simple:"
+_REGISTRY = "moldau.connect.converters.registry:"
+
+
+def _converter(name: str, target: str, package: str, kind: PluginKind) -> BuiltIn:
+    return BuiltIn(name, kind, target + name, (f"{package}.{name}",), extra="schemas")
+
+
+_NUMBERS = ("Boolean", "Double", "Float", "Integer", "Long", "Short")
+_BOTH_KINDS = (
+    *((f"{each}Converter", "org.apache.kafka.connect.converters") for each in _NUMBERS),
+    ("ByteArrayConverter", "org.apache.kafka.connect.converters"),
+    ("JsonConverter", "org.apache.kafka.connect.json"),
+    ("StringConverter", "org.apache.kafka.connect.storage"),
+)
+CONVERTERS: tuple[BuiltIn, ...] = (
+    *(_converter(name, _SIMPLE, package, PluginKind.CONVERTER) for name, package in _BOTH_KINDS),
+    _converter("AvroConverter", _REGISTRY, "io.confluent.connect.avro", PluginKind.CONVERTER),
+    _converter("JsonSchemaConverter", _REGISTRY, "io.confluent.connect.json", PluginKind.CONVERTER),
+    _converter(
+        "ProtobufConverter", _REGISTRY, "io.confluent.connect.protobuf", PluginKind.CONVERTER
+    ),
+)
+HEADER_CONVERTERS: tuple[BuiltIn, ...] = (
+    *(
+        _converter(name, _SIMPLE, package, PluginKind.HEADER_CONVERTER)
+        for name, package in _BOTH_KINDS
+    ),
+    _converter(
+        "SimpleHeaderConverter",
+        _SIMPLE,
+        "org.apache.kafka.connect.storage",
+        PluginKind.HEADER_CONVERTER,
+    ),
+)
+
+ALL: tuple[BuiltIn, ...] = (
+    *CONNECTORS,
+    *TRANSFORMS,
+    *PREDICATES,
+    *CONVERTERS,
+    *HEADER_CONVERTERS,
+)

@@ -127,7 +127,7 @@ class Plugins:
     def list(self) -> list[PluginInfo]:
         """All of the box and of installed packages, by class name."""
         found = {
-            row.class_name: PluginInfo(row.class_name, row.kind, __version__, row.name)
+            (row.class_name, row.kind): PluginInfo(row.class_name, row.kind, __version__, row.name)
             for row in self._built_in
         }
         for point in self._installed:
@@ -139,7 +139,7 @@ class Plugins:
             if kind is not None:
                 name = point.value.replace(":", ".")
                 shown = str(getattr(loaded, "VERSION", "undefined"))
-                found.setdefault(name, PluginInfo(name, kind, shown, point.name))
+                found.setdefault((name, kind), PluginInfo(name, kind, shown, point.name))
         return sorted(found.values(), key=lambda each: (each.kind.value, each.class_name))
 
 

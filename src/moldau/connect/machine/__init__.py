@@ -1,0 +1,1 @@
+"""What a worker decides, without acting: retries, offsets, states, who runs what."""

@@ -1,0 +1,1 @@
+"""Runs connectors and tasks: threads, clients, stores around the decisions in `machine/`."""
