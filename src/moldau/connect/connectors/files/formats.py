@@ -136,18 +136,17 @@ class AvroFormat:
         writer = _library("fastavro").writer
         values = [avro_value(struct, avro, record.value) for record in records]
         # The mark between blocks comes from the contents, so that a file can be written again.
-        writer(out, json_text.parse(str(avro)), values, sync_marker=b"moldau-connect--")
+        writer(out, json_text.parse(avro.resolved_text), values, sync_marker=b"moldau-connect--")
         return out.getvalue()
 
     def read(self, data: bytes) -> Iterator[SchemaAndValue]:
-        from moldau.data.avro.language import AvroLanguage
         from moldau.data.avro.to_connect import connect_value
+        from moldau.serde.avro_files import AvroFile
 
-        reader = _library("fastavro").reader(io.BytesIO(data))
-        avro = AvroLanguage().parse(reader.metadata["avro.schema"])
-        schema = self._data.connect_schema(avro)
-        for value in reader:
-            yield connect_value(schema, avro.root, value)
+        file = AvroFile(io.BytesIO(data), logical_types=False)
+        schema = self._data.connect_schema(file.schema)
+        for value in file:
+            yield connect_value(schema, file.schema.root, value)
 
 
 class ParquetFormat:
