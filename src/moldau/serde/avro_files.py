@@ -91,6 +91,7 @@ def write_avro_file(
 def _values(file: IO[bytes], schema: Any, named_branches: bool) -> Iterator[Any]:
     """The values of another schema than the file's own, which fastavro's reader would go by."""
     file.seek(0)
+    block: Any  # fastavro's types leave out the bytes.
     for block in fastavro.block_reader(file):
         for _ in range(block.num_records):
             yield fastavro.schemaless_reader(
