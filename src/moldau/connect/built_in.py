@@ -86,6 +86,13 @@ CONNECTORS: tuple[BuiltIn, ...] = (
         extra="connect",
     ),
     _connector(
+        "PostgresCdc",
+        PluginKind.SOURCE,
+        "postgres_cdc.source:PostgresConnector",
+        "io.debezium.connector.postgresql.PostgresConnector",
+        extra="connect",
+    ),
+    _connector(
         "S3Sink",
         PluginKind.SINK,
         "s3.sink:S3SinkConnector",
