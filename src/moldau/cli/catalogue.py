@@ -56,10 +56,11 @@ _FAMILIES = (
         "Run services",
         "services",
         (
+            ("connect", "run Connect workers, and manage their connectors"),
             ("registry", "run the Schema Registry"),
             ("rest", "run the REST Proxy: Kafka over HTTP"),
         ),
-        without_script=("registry", "rest"),
+        without_script=("connect", "registry", "rest"),
     ),
     _Family(
         "Run data pipelines",

@@ -124,6 +124,16 @@ class Plugins:
         except ConnectError:
             return None
 
+    def version_of(self, class_name: str) -> str | None:
+        """The version of a plug-in; None if it cannot be loaded."""
+        if class_name in self._by_name:
+            return __version__
+        try:
+            loaded = self._load(class_name, tuple(PluginKind))
+        except ConnectError:
+            return None
+        return str(getattr(loaded, "VERSION", "undefined"))
+
     def list(self) -> list[PluginInfo]:
         """All of the box and of installed packages, by class name."""
         found = {

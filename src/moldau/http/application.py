@@ -80,7 +80,10 @@ class Application:
         self.in_flight = 0
         self._held_bytes = 0
         self._authentication = authentication
-        self._table = RouteTable((*service.routes, *self._own_routes()))
+        # A service may have a route of its own for one of these, such as Connect's /health.
+        taken = {(each.method, each.path) for each in service.routes}
+        own = [each for each in self._own_routes() if (each.method, each.path) not in taken]
+        self._table = RouteTable((*service.routes, *own))
         self._requests = self.metrics.counter(
             "http_requests_total", "Requests answered.", "method", "path", "status"
         )

@@ -1,9 +1,9 @@
 """Worker: starts and stops connectors and tasks in this process. It decides nothing.
 
 Each task has a thread; a connector's own methods are called by whoever calls the worker, one call
-at a time per connector. States are reported to `on_status` from any thread. A task that does not end
-within `task.shutdown.graceful.timeout.ms` is abandoned: its thread may go on, but what it reports
-and commits no longer counts.
+at a time per connector. States are reported to `on_status` from any thread. A task that does not
+end within `task.shutdown.graceful.timeout.ms` is abandoned: its thread may go on, but what it
+reports and commits no longer counts.
 """
 
 from __future__ import annotations

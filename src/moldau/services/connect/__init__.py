@@ -1,0 +1,1 @@
+"""Connect's worker as a service: REST, and the group that workers form."""

@@ -1,0 +1,1 @@
+"""Handlers of the REST interface, one module per family of paths."""

@@ -1,0 +1,49 @@
+"""/connector-plugins: what there is, its settings, and whether a configuration is right."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from moldau.http.machine.errors import HttpError
+from moldau.http.request import Request
+from moldau.services.connect.api.connectors import config_body
+from moldau.services.connect.machine.errors import BadRequest
+from moldau.services.connect.operations import Operations
+
+
+class PluginsApi:
+    def __init__(self, operations: Operations) -> None:
+        self._do = operations
+
+    def list_plugins(self, request: Request) -> Any:
+        only = request.flag("connectorsOnly", default=True)
+        return [
+            {"class": each.class_name, "type": each.kind.value, "version": each.version}
+            for each in self._do.plugin_list(connectors_only=only)
+        ]
+
+    def config(self, request: Request) -> Any:
+        return self._do.plugin_config(request.path["plugin"])
+
+    async def validate(self, request: Request) -> Any:
+        name = request.path["plugin"]
+        config = await config_body(request)
+        included = config.get("connector.class")
+        if included is not None and not _same(included, name):
+            raise BadRequest(
+                f"Included connector type {included} does not match request type {name}"
+            )
+        config.setdefault("connector.class", name)
+        if not config["connector.class"]:
+            raise HttpError(400, "The connector's class is missing")
+        validated = await self._do.validate(config)
+        return {**validated.as_json(), "name": config["connector.class"]}
+
+
+def _same(one: str, other: str) -> bool:
+    """Whether two names mean one class: full, without package, without `Connector`."""
+    return _simple(one) == _simple(other)
+
+
+def _simple(name: str) -> str:
+    return name.rpartition(".")[2].removesuffix("Connector")
