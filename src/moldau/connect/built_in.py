@@ -62,6 +62,13 @@ CONNECTORS: tuple[BuiltIn, ...] = (
         "org.apache.kafka.connect.file.FileStreamSinkConnector",
     ),
     _connector(
+        "Datagen",
+        PluginKind.SOURCE,
+        "datagen.source:DatagenConnector",
+        "io.confluent.kafka.connect.datagen.DatagenConnector",
+        extra="schemas",
+    ),
+    _connector(
         "ElasticsearchSink",
         PluginKind.SINK,
         "elasticsearch.sink:ElasticsearchSinkConnector",

@@ -17,7 +17,7 @@ from moldau.connect.api import (
 from moldau.connect.connectors.files.formats import Format
 from moldau.connect.connectors.files.machine.partitioners import make_extractor, make_partitioner
 from moldau.connect.connectors.files.machine.rotation import OpenFile, PartitionFiles, Rotation
-from moldau.connect.connectors.files.zones import offset_ms_of
+from moldau.connect.connectors.files.machine.zones import offset_ms_of
 
 
 class Storage(Protocol):

@@ -9,8 +9,8 @@ from moldau.connect.api import ConfigDef, ConfigError, ConfigValue, SinkConnecto
 from moldau.connect.connectors.files.config import define_storage
 from moldau.connect.connectors.files.formats import Format, make_format
 from moldau.connect.connectors.files.machine.partitioners import make_extractor, make_partitioner
+from moldau.connect.connectors.files.machine.zones import offset_ms_of
 from moldau.connect.connectors.files.sink import FilesSinkTask, Storage
-from moldau.connect.connectors.files.zones import offset_ms_of
 from moldau.connect.connectors.s3.storage import S3, define_s3
 
 CONFIG: Final = define_s3(define_storage(ConfigDef()))
