@@ -77,6 +77,19 @@ CONNECTORS: tuple[BuiltIn, ...] = (
         "io.aiven.kafka.connect.opensearch.OpensearchSinkConnector",
     ),
     _connector(
+        "HttpSink",
+        PluginKind.SINK,
+        "http.sink:HttpSinkConnector",
+        "io.confluent.connect.http.HttpSinkConnector",
+        "io.aiven.kafka.connect.http.HttpSinkConnector",
+    ),
+    _connector(
+        "HttpSource",
+        PluginKind.SOURCE,
+        "http.source:HttpSourceConnector",
+        "com.github.castorm.kafka.connect.http.HttpSourceConnector",
+    ),
+    _connector(
         "JdbcSource",
         PluginKind.SOURCE,
         "jdbc.source:JdbcSourceConnector",
@@ -97,6 +110,21 @@ CONNECTORS: tuple[BuiltIn, ...] = (
         PluginKind.SOURCE,
         "postgres_cdc.source:PostgresConnector",
         "io.debezium.connector.postgresql.PostgresConnector",
+        extra="connect",
+    ),
+    _connector(
+        "RedisSink",
+        PluginKind.SINK,
+        "redis.sink:RedisSinkConnector",
+        "com.redis.kafka.connect.RedisSinkConnector",
+        "com.github.jcustenborder.kafka.connect.redis.RedisSinkConnector",
+        extra="connect",
+    ),
+    _connector(
+        "RedisStreamSource",
+        PluginKind.SOURCE,
+        "redis.source:RedisStreamSourceConnector",
+        "com.redis.kafka.connect.RedisStreamSourceConnector",
         extra="connect",
     ),
     _connector(

@@ -10,6 +10,7 @@ from support.elasticsearch import Elasticsearch, elasticsearch_missing, running_
 from support.mariadb import MariaDb, mariadb_missing, running_mariadb
 from support.minio import Minio, minio_missing, running_minio
 from support.postgres import Postgres, postgres_missing, running_postgres
+from support.redis import RedisServer, redis_missing, running_redis
 
 
 @pytest.fixture(scope="session")
@@ -41,4 +42,12 @@ def minio() -> Iterator[Minio]:
     if missing := minio_missing():
         pytest.skip(missing)
     with running_minio() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def redis_server() -> Iterator[RedisServer]:
+    if missing := redis_missing():
+        pytest.skip(missing)
+    with running_redis() as server:
         yield server
