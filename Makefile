@@ -124,6 +124,8 @@ sim-short: $(VENV)/.installed-test
 tools:
 	@wanted=; command -v kcat >/dev/null || wanted=kcat; \
 	ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || wanted="$$wanted postgresql"; \
+	[ -x /usr/sbin/mariadbd ] || wanted="$$wanted mariadb-server"; \
+	command -v redis-server >/dev/null || wanted="$$wanted redis-server"; \
 	[ -x /usr/sbin/krb5kdc ] && command -v krb5-config >/dev/null \
 	  || wanted="$$wanted krb5-kdc krb5-admin-server krb5-user libkrb5-dev"; \
 	[ -z "$$wanted" ] || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
@@ -132,6 +134,14 @@ tools:
 	@# Compiled against the Kerberos of the machine; without it the tests of GSSAPI skip.
 	@[ ! -x $(BIN)/python ] || $(BIN)/python -c 'import gssapi' 2>/dev/null \
 	  || $(BIN)/pip install -q gssapi >/dev/null 2>&1 || true
+
+# Servers that connectors are tested against and that Debian does not have; without them tests skip.
+.PHONY: parts
+parts: .cache/parts/elasticsearch-6.8.23.zip   ## fetch Elasticsearch for the tests of connectors
+.cache/parts/elasticsearch-6.8.23.zip:
+	@mkdir -p .cache/parts
+	@command -v mvn >/dev/null && mvn -q -B dependency:copy -DoutputDirectory=$(CURDIR)/.cache/parts \
+	  -Dartifact=org.elasticsearch.distribution.integ-test-zip:elasticsearch:6.8.23:zip || true
 
 # Apache Kafka by Maven coordinate (tests/java/pom.xml); without Java or Maven its tests skip.
 kafka: .cache/kafka/.archived

@@ -90,6 +90,9 @@ def _server(user: pwd.struct_passwd | None, program: Path, data: Path) -> Iterat
         "port": cluster.port,
         "unix_socket_directories": data.parent,
         "fsync": "off",
+        "wal_level": "logical",
+        "max_replication_slots": 30,
+        "max_wal_senders": 30,
         "max_connections": 40,
     }
     arguments = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]

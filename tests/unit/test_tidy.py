@@ -27,6 +27,7 @@ TYPES_EXCUSED = {"moldau.client.producer._batch"}
 
 _VALUES = "values that users of the package pass and get"
 _COMPILED = "compiled, and compiled modules stay where they are"
+_CONNECTOR = "the settings of a connector, with what a form shows of them"
 #: Pure modules beside a machine folder.
 BESIDE = {
     "moldau.broker.network.context": "what every handler is given",
@@ -52,6 +53,9 @@ BESIDE = {
     "moldau.client.results": _VALUES,
     "moldau.client.topics": _VALUES,
     "moldau.client.type_parameters": "type variables of the generic clients",
+    "moldau.connect.connectors.files.config": _CONNECTOR,
+    "moldau.connect.connectors.jdbc.config": _CONNECTOR,
+    "moldau.connect.connectors.postgres_cdc.config": _CONNECTOR,
     "moldau.http.config": "the settings of an HTTP service",
     "moldau.http.keys": "the keys of an HTTP service, which services add theirs to",
     "moldau.http.metrics": "what services count in",

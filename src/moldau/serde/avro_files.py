@@ -59,19 +59,14 @@ class AvroFile:
             raise DataError("the schema of the file holds itself, which is not read here")
         self.codec: str = self._reader.codec
         if not logical_types:
-            self._reader = self._without_logical_types(file, named_branches)
+            plain = _without_logical_types(self._reader.writer_schema)
+            self._reader = _values(file, fastavro.parse_schema(plain), named_branches)
 
     def __iter__(self) -> Iterator[Any]:
         try:
             yield from self._reader
         except Exception as error:
             raise DataError(f"the file is damaged: {error}") from None
-
-    def _without_logical_types(self, file: IO[bytes], named_branches: bool) -> Any:
-        file.seek(0)
-        return fastavro.reader(
-            file, _without_logical_types(self._reader.writer_schema), named_branches
-        )
 
 
 def write_avro_file(
@@ -91,6 +86,17 @@ def write_avro_file(
         )
     except Exception as error:
         raise DataError(f"the records cannot be written: {error}") from error
+
+
+def _values(file: IO[bytes], schema: Any, named_branches: bool) -> Iterator[Any]:
+    """The values of another schema than the file's own, which fastavro's reader would go by."""
+    file.seek(0)
+    block: Any  # fastavro's types leave out the bytes.
+    for block in fastavro.block_reader(file):
+        for _ in range(block.num_records):
+            yield fastavro.schemaless_reader(
+                block.bytes_, schema, None, return_named_type=named_branches
+            )
 
 
 def _without_logical_types(node: Any) -> Any:

@@ -40,13 +40,14 @@ from moldau.data.protobuf.connect.options import ProtobufDataOptions
 from moldau.data.schema import Schema, SchemaAndValue
 from moldau.data.schema_language import ParsedSchema, SchemaError
 from moldau.invariant import of_type, present
+from moldau.serde.coding import Decode, Decoding, Encode, Encoding
 from moldau.serde.errors import RegistryError, RegistryUnavailableError
-from moldau.serde.reading import Decode, RegistryReader
+from moldau.serde.reading import RegistryReader
 from moldau.serde.registry_client import SchemaRegistryClient
 from moldau.serde.settings import SerdeSettings, parse_settings
 from moldau.serde.values import AVRO, JSON, PROTOBUF
 from moldau.serde.values import Schema as RegistrySchema
-from moldau.serde.writing import Encode, RegistryWriter
+from moldau.serde.writing import RegistryWriter
 
 Headers = list[tuple[str, bytes | None]] | None
 _WRITERS_MAX = 1000
@@ -123,7 +124,7 @@ class _RegistryConverter(Converter):
             self._settings,
             schema=None,
             schema_type=self.TYPE,
-            make_decoder=self._decoder,
+            make_decoding=lambda writer, reader: Decoding(self._decoder(writer, reader)),
         )
 
     @abstractmethod
@@ -169,6 +170,10 @@ class _RegistryConverter(Converter):
             ) from error
         return found
 
+    def _encoding(self, schema: Schema | None, parsed: ParsedSchema) -> Encoding:
+        encode, indexes = self._encoder(schema, parsed)
+        return Encoding(encode, indexes=indexes)
+
     def _writer(self, schema: Schema | None) -> RegistryWriter:
         found = self._writers.get(schema)
         if found is None:
@@ -177,7 +182,7 @@ class _RegistryConverter(Converter):
                 present(self._settings, "not configured"),
                 schema=self._registry_schema(schema),
                 schema_type=self.TYPE,
-                make_encoder=lambda parsed: self._encoder(schema, parsed),
+                make_encoding=lambda parsed: self._encoding(schema, parsed),
             )
             if len(self._writers) >= _WRITERS_MAX:
                 self._writers.clear()

@@ -1,0 +1,1 @@
+"""Datagen: made-up records for demonstrations and tests."""

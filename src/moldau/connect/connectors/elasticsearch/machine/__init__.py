@@ -1,0 +1,1 @@
+"""What the Elasticsearch sink decides: ids, versions, actions, mappings, answers."""

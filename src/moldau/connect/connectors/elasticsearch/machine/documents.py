@@ -1,0 +1,202 @@
+"""Records as actions of a bulk request, and the answers to them.
+
+A document's id is the record's key, or its place in Kafka with `key.ignore=true`. Either way it is
+the same when a record comes again, and the version is the record's offset, so an older record never
+replaces a newer one: the sink is idempotent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from moldau.connect.api.records import SinkRecord
+from moldau.connect.connectors.support.documents import document, text_of
+from moldau.data import json_text, logical
+from moldau.data.errors import DataError
+from moldau.data.schema import Schema, Type
+
+INDEX_BYTES_MAX: Final = 255
+ID_BYTES_MAX: Final = 512
+
+IGNORE, DELETE, FAIL, WARN = "ignore", "delete", "fail", "warn"
+
+#: Failures of one document that another document would not have.
+MALFORMED: Final = frozenset(
+    {
+        "mapper_parsing_exception",
+        "illegal_argument_exception",
+        "action_request_validation_exception",
+        "document_parsing_exception",
+        "strict_dynamic_mapping_exception",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    key_ignored_for: frozenset[str]
+    key_ignore: bool
+    schema_ignored_for: frozenset[str]
+    schema_ignore: bool
+    upsert: bool
+    null_values: str
+    type_name: str | None
+    """The type of documents, which Elasticsearch 6 has."""
+    version_header: str | None
+    compact_maps: bool = True
+
+    def ignores_key(self, topic: str) -> bool:
+        return self.key_ignore or topic in self.key_ignored_for
+
+    def ignores_schema(self, topic: str) -> bool:
+        return self.schema_ignore or topic in self.schema_ignored_for
+
+
+def index_name(topic: str) -> str:
+    """The topic's name as Elasticsearch allows it."""
+    name = topic.lower()
+    if name in (".", ".."):
+        return name.replace(".", "dot")
+    name = name.encode()[:INDEX_BYTES_MAX].decode("utf-8", "ignore")
+    return name[1:] if name.startswith(("-", "_")) else name
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One record of a bulk request."""
+
+    record: SinkRecord
+    index: str
+    lines: bytes
+
+
+def action(rules: Rules, record: SinkRecord, index: str) -> Action | None:
+    """What to do for a record; None if nothing."""
+    if record.value is None:
+        if rules.null_values == IGNORE:
+            return None
+        if rules.null_values == FAIL:
+            raise DataError(f"{_place(record)} has no value, and behavior.on.null.values is fail")
+        if record.key is None:
+            # Nothing can be deleted without an id.
+            return None
+    target: dict[str, Any] = {"_index": index, "_id": _id(rules, record)}
+    if rules.type_name is not None:
+        target["_type"] = rules.type_name
+    versioned = not rules.ignores_key(record.topic) and not rules.upsert
+    if versioned:
+        target["version"] = _version(rules, record)
+        target["version_type"] = "external"
+    if record.value is None:
+        return Action(record, index, _line({"delete": target}))
+    source = document(record.value)
+    if not isinstance(source, dict):
+        raise DataError(f"{_place(record)} is not an object, so it cannot be a document")
+    if rules.upsert:
+        target["retry_on_conflict"] = 5
+        body = {"doc": source, "doc_as_upsert": True}
+        return Action(record, index, _line({"update": target}) + _line(body))
+    return Action(record, index, _line({"index": target}) + _line(source))
+
+
+def _line(value: Any) -> bytes:
+    return json_text.compact(value).encode() + b"\n"
+
+
+def _place(record: SinkRecord) -> str:
+    return f"record {record.topic}-{record.partition}@{record.offset}"
+
+
+def _id(rules: Rules, record: SinkRecord) -> str:
+    if rules.ignores_key(record.topic):
+        place = (record.original_topic, record.original_partition, record.original_offset)
+        return "+".join(map(str, place))
+    if record.key is None:
+        raise DataError(
+            f"{_place(record)} has no key to be used as a document id: set key.ignore=true"
+        )
+    found = text_of(record.key, record.key_schema, "a document id")
+    if len(found.encode()) > ID_BYTES_MAX:
+        raise DataError(f"the key of {_place(record)} is longer than {ID_BYTES_MAX} bytes")
+    return found
+
+
+def _version(rules: Rules, record: SinkRecord) -> int:
+    if rules.version_header is None:
+        return record.original_offset
+    for header in record.headers:
+        if header.key == rules.version_header:
+            try:
+                return int(header.value)
+            except (TypeError, ValueError):
+                raise DataError(
+                    f"header {header.key} of {_place(record)} is no number: {header.value!r}"
+                ) from None
+    raise DataError(f"{_place(record)} has no header {rules.version_header}, which has the version")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """`retried` are those that the server was too busy for."""
+
+    retried: list[Action]
+    refused: list[tuple[Action, str]]
+
+
+def outcome(actions: Sequence[Action], answer: Mapping[str, Any]) -> Outcome:
+    """What became of a bulk request."""
+    retried: list[Action] = []
+    refused: list[tuple[Action, str]] = []
+    items = answer.get("items") or []
+    for each, item in zip(actions, items, strict=True):
+        ((kind, result),) = item.items()
+        status = int(result.get("status", 500))
+        if status < 300 or (kind == "delete" and status == 404):
+            continue
+        if status == 409:
+            # A newer version is there: this record has come before.
+            continue
+        if status in (429, 503):
+            retried.append(each)
+        else:
+            error = result.get("error") or {}
+            refused.append((each, f"{error.get('type')}: {error.get('reason')}"))
+    return Outcome(retried, refused)
+
+
+def is_malformed(reason: str) -> bool:
+    return reason.partition(":")[0] in MALFORMED
+
+
+_TYPES: Final = {
+    Type.INT8: "byte",
+    Type.INT16: "short",
+    Type.INT32: "integer",
+    Type.INT64: "long",
+    Type.FLOAT32: "float",
+    Type.FLOAT64: "double",
+    Type.BOOLEAN: "boolean",
+    Type.BYTES: "binary",
+}
+
+
+def mapping(schema: Schema) -> dict[str, Any]:
+    """The mapping of an index for documents of a schema."""
+    if schema.name in (logical.DATE_NAME, logical.TIME_NAME, logical.TIMESTAMP_NAME):
+        return {"type": "date"}
+    if schema.name == logical.DECIMAL_NAME:
+        return {"type": "double"}
+    match schema.type:
+        case Type.STRUCT:
+            fields = {field.name: mapping(field.schema) for field in schema.fields}
+            return {"properties": fields}
+        case Type.ARRAY:
+            return mapping(schema.items)
+        case Type.MAP:
+            return {"type": "object"}
+        case Type.STRING:
+            keyword = {"type": "keyword", "ignore_above": 256}
+            return {"type": "text", "fields": {"keyword": keyword}}
+    return {"type": _TYPES[schema.type]}

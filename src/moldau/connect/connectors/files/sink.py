@@ -1,0 +1,155 @@
+"""A task that keeps topics as files. S3 and HDFS give it a storage."""
+
+from __future__ import annotations
+
+import time
+from abc import abstractmethod
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Protocol
+
+from moldau.connect.api import (
+    DataError,
+    OffsetAndMetadata,
+    SinkRecord,
+    SinkTask,
+    TopicPartition,
+)
+from moldau.connect.connectors.files.formats import Format
+from moldau.connect.connectors.files.machine.partitioners import make_extractor, make_partitioner
+from moldau.connect.connectors.files.machine.rotation import OpenFile, PartitionFiles, Rotation
+from moldau.connect.connectors.files.machine.zones import offset_ms_of
+
+
+class Storage(Protocol):
+    def write(self, path: str, data: bytes) -> None:
+        """Store a file under a path, in place of one that may be there: all of it or nothing."""
+
+    def close(self) -> None: ...
+
+
+class FilesSinkTask(SinkTask):
+    """Files are kept in memory until they are complete, up to `flush.size` records each."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._config: dict[str, Any] = {}
+        self._files: dict[TopicPartition, PartitionFiles] = {}
+        self._committed: dict[TopicPartition, int] = {}
+
+    @abstractmethod
+    def parse(self, props: Mapping[str, str]) -> dict[str, Any]: ...
+
+    @abstractmethod
+    def open_storage(self, config: dict[str, Any]) -> tuple[Storage, Format]: ...
+
+    def start(self, props: Mapping[str, str]) -> None:
+        config = self._config = self.parse(props)
+        self._storage, self._format = self.open_storage(config)
+        self._rotation = Rotation(
+            config["flush.size"],
+            config["rotate.interval.ms"],
+            config["rotate.schedule.interval.ms"],
+        )
+        self._partitioner = make_partitioner(config, offset_ms_of(config["timezone"]))
+        self._timestamp = make_extractor(config)
+
+    def open(self, partitions: Collection[TopicPartition]) -> None:
+        for each in partitions:
+            self._files[each] = self._new_files()
+
+    def _new_files(self) -> PartitionFiles:
+        return PartitionFiles(self._rotation, self._partitioner, self._timestamp)
+
+    def put(self, records: Sequence[SinkRecord]) -> None:
+        now_ms = int(time.time() * 1000)
+        taken: dict[TopicPartition, int] = {}
+        try:
+            for record in records:
+                at = TopicPartition(record.original_topic, record.original_partition)
+                taken.setdefault(at, record.original_offset)
+                self._take(at, record, now_ms)
+            for at, files in self._files.items():
+                if files.is_due(now_ms):
+                    self._store(at, files)
+        except Exception:
+            # The same records come again: what is open began after the last commit.
+            self._rewind(taken)
+            raise
+
+    def _take(self, at: TopicPartition, record: SinkRecord, now_ms: int) -> None:
+        files = self._files.get(at)
+        if files is None:
+            files = self._files[at] = self._new_files()
+        if record.value is None:
+            if self._config["behavior.on.null.values"].lower() == "ignore":
+                return
+            self._refuse(
+                record,
+                DataError(
+                    f"record {record.topic}-{record.partition}@{record.offset} has no value, and "
+                    "behavior.on.null.values is fail"
+                ),
+            )
+            return
+        try:
+            complete = files.is_complete_before(record, now_ms)
+        except DataError as error:
+            self._refuse(record, error)
+            return
+        if complete:
+            self._store(at, files)
+        if files.take(record, now_ms):
+            self._store(at, files)
+
+    def _refuse(self, record: SinkRecord, error: DataError) -> None:
+        reporter = self.context.errant_record_reporter
+        if reporter is None:
+            raise error
+        reporter.report(record, error)
+
+    def _rewind(self, taken: Mapping[TopicPartition, int]) -> None:
+        """Forget what is open of these partitions, and read it again from the last commit."""
+        for at, offset in taken.items():
+            first = min(
+                [each.first_offset for each in self._files[at].open_files()], default=offset
+            )
+            self._files[at] = self._new_files()
+            if first < offset:
+                self.context.offset({at: first})
+
+    def _store(self, at: TopicPartition, files: PartitionFiles) -> None:
+        for each in files.open_files():
+            data = self._format.write(each.schema, each.records)
+            self._storage.write(self._path(at, each), data)
+        offset = files.stored()
+        if offset is not None:
+            self._committed[at] = offset
+
+    def _path(self, at: TopicPartition, file: OpenFile) -> str:
+        config = self._config
+        topic = file.records[0].topic
+        number = str(file.first_offset).zfill(config["filename.offset.zero.pad.width"])
+        name = config["file.delim"].join([topic, str(at.partition), number])
+        folder = config["directory.delim"].join([config["topics.dir"], topic, file.folder, name])
+        return f"{folder.removeprefix('/')}{self._format.extension}"
+
+    def pre_commit(
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata]
+    ) -> Mapping[TopicPartition, OffsetAndMetadata]:
+        """Only what is stored: everything else is read again after a failure."""
+        found = {}
+        for at, given in offsets.items():
+            files = self._files.get(at)
+            if files is None or files.is_empty:
+                found[at] = given
+            elif at in self._committed:
+                found[at] = OffsetAndMetadata(self._committed[at])
+        return found
+
+    def close(self, partitions: Collection[TopicPartition]) -> None:
+        for each in partitions:
+            self._files.pop(each, None)
+            self._committed.pop(each, None)
+
+    def stop(self) -> None:
+        self._storage.close()

@@ -1,0 +1,1 @@
+"""HTTP: records as requests, and answers of a server as records."""

@@ -1,0 +1,162 @@
+"""The HTTP source: asks a server again and again, and writes the records of its answers.
+
+The offset is a part of the last record, such as its id or time, that goes into the next request as
+${offset}; the names of settings are those of the well-known connector of castorm.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+from urllib.parse import quote, urlsplit
+
+from moldau.connect.api import (
+    CheckedBy,
+    ConfigDef,
+    ConnectError,
+    Importance,
+    Kind,
+    OneOf,
+    Range,
+    SourceConnector,
+    SourceRecord,
+    SourceTask,
+)
+from moldau.connect.connectors.http.machine.bodies import pointed
+from moldau.connect.connectors.http.sink import check_url, client_of, headers_of
+from moldau.connect.connectors.support.web import define_connection
+from moldau.data import json_text
+from moldau.data.builders import STRING
+
+CONFIG: Final = (
+    define_connection(ConfigDef())
+    .define("http.request.url", Kind.STRING, importance=Importance.HIGH, group="HTTP",
+            validator=CheckedBy(check_url, "a URL"), doc="Address; ${offset} is replaced")
+    .define("http.request.method", Kind.STRING, "GET", group="HTTP",
+            validator=OneOf(("GET", "POST", "PUT"), ignore_case=True), doc="Method")
+    .define("http.request.body", Kind.STRING, "", group="HTTP",
+            doc="Body; ${offset} is replaced")
+    .define("headers", Kind.STRING, "", group="HTTP",
+            doc="Headers NAME:VALUE, separated by header.separator")
+    .define("header.separator", Kind.STRING, "|", group="HTTP", doc="Between headers")
+    .define("auth.type", Kind.STRING, "NONE", group="HTTP",
+            validator=OneOf(("NONE", "BASIC", "BEARER"), ignore_case=True),
+            doc="NONE, BASIC or BEARER")
+    .define("connection.user", Kind.STRING, "", group="HTTP", doc="User of BASIC")
+    .define("connection.password", Kind.PASSWORD, None, group="HTTP",
+            doc="Password of BASIC, or token of BEARER")
+    .define("http.response.list.pointer", Kind.STRING, "/", group="Records",
+            doc="Where the records are in an answer, as a JSON pointer")
+    .define("http.response.record.key.pointer", Kind.STRING, "", group="Records",
+            doc="Where the key is in a record; empty: no key")
+    .define("http.response.record.offset.pointer", Kind.STRING, "", group="Records",
+            doc="Where the offset is in a record; empty: every answer is written whole")
+    .define("http.offset.initial", Kind.STRING, "", group="Records", doc="The first offset")
+    .define("http.timer.interval.millis", Kind.LONG, 60_000, validator=Range(1), group="Records",
+            doc="How long to wait between requests")
+    .define("kafka.topic", Kind.STRING, importance=Importance.HIGH, group="Records", doc="Topic")
+)  # fmt: skip
+
+
+class HttpSourceConnector(SourceConnector):
+    DESCRIPTION = "Answers of a server over HTTP to a topic"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._props: dict[str, str] = {}
+
+    @classmethod
+    def config(cls) -> ConfigDef:
+        return CONFIG
+
+    def start(self, props: Mapping[str, str]) -> None:
+        CONFIG.parse(props)
+        self._props = dict(props)
+
+    def task_class(self) -> type[SourceTask]:
+        return HttpSourceTask
+
+    def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
+        return [dict(self._props)]
+
+
+class HttpSourceTask(SourceTask):
+    def __init__(self) -> None:
+        super().__init__()
+        self._stopped = threading.Event()
+        self._offset: str | None = None
+
+    def start(self, props: Mapping[str, str]) -> None:
+        config = self._config = CONFIG.parse(props)
+        self._url = config["http.request.url"]
+        self._partition = {"url": self._url}
+        self._client = client_of(config, self._url, "http.request.url")
+        self._headers = headers_of(config)
+        self._first = True
+
+    def poll(self) -> Sequence[SourceRecord] | None:
+        if not self._first and self._stopped.wait(
+            self._config["http.timer.interval.millis"] / 1000
+        ):
+            return None
+        if self._offset is None:
+            stored = self.context.offset_storage_reader.offset(self._partition) or {}
+            self._offset = str(stored.get("offset", self._config["http.offset.initial"]))
+        self._first = False
+        return self._records(self._ask()) or None
+
+    def _ask(self) -> Any:
+        parts = urlsplit(self._url)
+        path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        offset = self._offset or ""
+        body = self._config["http.request.body"].replace("${offset}", offset).encode()
+        answer = self._client.request(
+            self._config["http.request.method"].upper(),
+            path.replace("${offset}", quote(offset, safe="")),
+            body or None,
+            self._headers,
+        )
+        if answer.status >= 300:
+            raise ConnectError(
+                f"{self._client.shown}{path} was answered with {answer.status}: {answer.text[:500]}"
+            )
+        try:
+            return json_text.parse(answer.body)
+        except ValueError as error:
+            raise ConnectError(f"{self._client.shown}{path} did not answer JSON: {error}") from None
+
+    def _records(self, document: Any) -> list[SourceRecord]:
+        config = self._config
+        found = pointed(document, config["http.response.list.pointer"])
+        if found is None:
+            return []
+        records = []
+        for item in found if isinstance(found, list) else [found]:
+            if pointer := config["http.response.record.offset.pointer"]:
+                offset = pointed(item, pointer)
+                if offset is None:
+                    raise ConnectError(
+                        f"a record has nothing at {pointer}: {json.dumps(item)[:200]}"
+                    )
+                self._offset = str(offset)
+            key = None
+            if pointer := config["http.response.record.key.pointer"]:
+                key = pointed(item, pointer)
+            records.append(
+                SourceRecord(
+                    self._partition,
+                    {"offset": self._offset},
+                    config["kafka.topic"],
+                    key=None if key is None else str(key),
+                    key_schema=None if key is None else STRING,
+                    value=json_text.compact(item),
+                    value_schema=STRING,
+                )
+            )
+        return records
+
+    def stop(self) -> None:
+        self._stopped.set()
+        self._client.close()

@@ -1,0 +1,1 @@
+"""What the JDBC connectors decide: types, statements, where a query continues."""

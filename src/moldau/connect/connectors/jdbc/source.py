@@ -1,0 +1,375 @@
+"""The JDBC source: rows of tables or of a query as records.
+
+The tables of a connector are shared out among its tasks; the connector looks for new tables every
+`table.poll.interval.ms` and has its tasks configured again. A task reads its tables in turn, each
+when `poll.interval.ms` have passed, `batch.max.rows` at a time. Partitions and offsets of the
+source are Confluent's, so that a connector can be moved both ways.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from moldau.connect.api import (
+    ConfigDef,
+    ConfigError,
+    ConfigValue,
+    ConnectError,
+    ExactlyOnceSupport,
+    RetriableError,
+    SourceConnector,
+    SourcePartition,
+    SourceRecord,
+    SourceTask,
+)
+from moldau.connect.connectors.jdbc.config import SOURCE, secret
+from moldau.connect.connectors.jdbc.databases import Database, TableColumn, open_database
+from moldau.connect.connectors.jdbc.machine import progress as modes
+from moldau.connect.connectors.jdbc.machine.columns import Row
+from moldau.connect.connectors.jdbc.machine.progress import Progress, Tracking
+
+TABLES_KEY: Final = "tables"
+_WAIT_S: Final = 0.5
+_FETCH_ROWS: Final = 1000
+
+
+def _open(config: Mapping[str, Any]) -> Database:
+    return open_database(
+        config["connection.url"], config["connection.user"], secret(config["connection.password"])
+    )
+
+
+class JdbcSourceConnector(SourceConnector):
+    DESCRIPTION = "Rows of a database's tables, or of a query, to topics"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._props: dict[str, str] = {}
+        self._config: dict[str, Any] = {}
+        self._tables: list[str] = []
+        self._stopped = threading.Event()
+        self._watcher: threading.Thread | None = None
+
+    @classmethod
+    def config(cls) -> ConfigDef:
+        return SOURCE
+
+    def validate(self, props: Mapping[str, str]) -> list[ConfigValue]:
+        values = super().validate(props)
+        by_name = {each.name: each for each in values}
+        mode, query = by_name["mode"].value, by_name["query"].value
+        if not mode:
+            by_name["mode"].errors.append("Invalid value  for configuration mode: must be set")
+        if mode in (modes.TIMESTAMP, modes.BOTH) and not by_name["timestamp.column.name"].value:
+            by_name["timestamp.column.name"].errors.append(
+                f"timestamp.column.name must be set with mode={mode}"
+            )
+        if query and (by_name["table.whitelist"].value or by_name["table.blacklist"].value):
+            by_name["query"].errors.append(
+                "query may not be combined with whole-table copying settings."
+            )
+        if query and mode in (modes.INCREMENTING, modes.BOTH) and not (
+            by_name["incrementing.column.name"].value
+        ):  # fmt: skip
+            by_name["incrementing.column.name"].errors.append(
+                "incrementing.column.name must be set with a query"
+            )
+        if by_name["table.whitelist"].value and by_name["table.blacklist"].value:
+            by_name["table.blacklist"].errors.append(
+                "table.whitelist and table.blacklist are exclusive."
+            )
+        return values
+
+    def start(self, props: Mapping[str, str]) -> None:
+        self._props = dict(props)
+        self._config = SOURCE.parse(props)
+        if self._config["query"]:
+            return
+        self._tables = self._find_tables()
+        self._watcher = threading.Thread(target=self._watch, name="jdbc-tables", daemon=True)
+        self._watcher.start()
+
+    def _find_tables(self) -> list[str]:
+        config, database = self._config, _open(self._config)
+        try:
+            names = database.tables(config["schema.pattern"], config["table.types"])
+        except Exception as error:
+            raise database.failure(error, "listing tables") from error
+        finally:
+            database.close()
+        wanted, unwanted = config["table.whitelist"], config["table.blacklist"]
+        found = []
+        for name in names:
+            # A table may be named with or without its schema.
+            forms = {".".join(name[start:]) for start in range(len(name))}
+            if (not wanted or forms & set(wanted)) and not forms & set(unwanted):
+                found.append(".".join(name))
+        return found
+
+    def _watch(self) -> None:
+        """Look for new tables. A database that is away is left to the tasks."""
+        while not self._stopped.wait(self._config["table.poll.interval.ms"] / 1000):
+            try:
+                found = self._find_tables()
+            except RetriableError:
+                continue
+            except ConnectError as error:
+                self.context.raise_error(error)
+                return
+            if found != self._tables:
+                self._tables = found
+                self.context.request_task_reconfiguration()
+
+    def task_class(self) -> type[SourceTask]:
+        return JdbcSourceTask
+
+    def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
+        if self._config["query"]:
+            return [dict(self._props)]
+        groups: list[list[str]] = [[] for _ in range(min(max_tasks, len(self._tables)))]
+        for number, table in enumerate(self._tables):
+            groups[number % len(groups)].append(table)
+        return [{**self._props, TABLES_KEY: ",".join(group)} for group in groups]
+
+    def stop(self) -> None:
+        self._stopped.set()
+        if self._watcher is not None:
+            self._watcher.join(5.0)
+
+    def exactly_once_support(self, props: Mapping[str, str]) -> ExactlyOnceSupport:
+        # A bulk copy begins from its start after a failure; rows may commit late with a timestamp.
+        once = SOURCE.parse(props)["mode"] == modes.INCREMENTING
+        return ExactlyOnceSupport.SUPPORTED if once else ExactlyOnceSupport.UNSUPPORTED
+
+    def alter_offsets(
+        self,
+        props: Mapping[str, str],
+        offsets: Mapping[SourcePartition, Mapping[str, Any] | None],
+    ) -> bool:
+        for partition, offset in offsets.items():
+            if "table" not in partition and "query" not in partition:
+                raise ConnectError(
+                    f"Partition {dict(partition)} must have the key 'table' or 'query'"
+                )
+            for name, value in (offset or {}).items():
+                if name not in ("incrementing", "timestamp", "timestamp_nanos"):
+                    raise ConnectError(
+                        f"Offset key {name!r} is not one of incrementing, timestamp, "
+                        "timestamp_nanos"
+                    )
+                if not isinstance(value, int) or isinstance(value, bool):
+                    raise ConnectError(f"The offset {name!r} must be an integer, not {value!r}")
+        return True
+
+
+class _Query:
+    """One table or query: what has been read, and the rows of the query that runs."""
+
+    def __init__(self, config: Mapping[str, Any], database: Database, table: str | None) -> None:
+        self._config = config
+        self._database = database
+        self._table = table
+        self.due = 0.0
+        name = (table or "").split(".")
+        self.partition: dict[str, Any] = (
+            {"protocol": "1", "table": table} if table else {"query": "query"}
+        )
+        self._topic = config["topic.prefix"] + (name[-1] if table else "")
+        self._schema_name = name[-1] or None
+        self._tracking = Tracking(config["mode"])
+        self._columns: list[TableColumn] = []
+        self._progress = Progress()
+        self._rows: Iterator[SourceRecord] | None = None
+
+    def start(self, offset: Mapping[str, Any] | None) -> None:
+        self._progress = Progress.of(offset)
+        initial = self._config["timestamp.initial"]
+        if not offset and initial is not None:
+            moment = (
+                self._database.now()
+                if initial == -1
+                else datetime.datetime.fromtimestamp(initial / 1000, datetime.UTC)
+            )
+            self._progress = Progress(None, moment)
+
+    def next_rows(self, count: int) -> list[SourceRecord]:
+        """Up to `count` records; fewer if the query has ended."""
+        if self._rows is None:
+            self._rows = self._run()
+        found = []
+        for record in self._rows:
+            found.append(record)
+            if len(found) == count:
+                return found
+        self._rows = None
+        return found
+
+    @property
+    def is_running(self) -> bool:
+        return self._rows is not None
+
+    def abandon(self) -> None:
+        """Ask again the next time, from the last row that was returned."""
+        self._rows = None
+
+    def _run(self) -> Iterator[SourceRecord]:
+        config, database, mode = self._config, self._database, self._config["mode"]
+        tracking = self._track()
+        delay = datetime.timedelta(milliseconds=config["timestamp.delay.interval.ms"])
+        until = database.now() - delay
+        condition, values = tracking.condition(
+            database.syntax, self._progress, until, database.moment
+        )
+        text = config["query"] or f"SELECT * FROM {database.syntax.table(self._table or '')}"
+        statement = " ".join(filter(None, (text + condition, config["query.suffix"])))
+        connection = database.connection()
+        cursor = connection.cursor()
+        try:
+            # No values, no placeholders: a % in the user's query stays as it is.
+            cursor.execute(statement, values) if values else cursor.execute(statement)
+            row = self._row(cursor)
+            names = [each[0] for each in cursor.description]
+            progress = self._progress
+            while rows := cursor.fetchmany(_FETCH_ROWS):
+                for values in rows:
+                    struct = row.struct(values)
+                    if mode != modes.BULK:
+                        progress = tracking.advance(progress, dict(zip(names, values, strict=True)))
+                    yield SourceRecord(
+                        self.partition,
+                        progress.offset(mode),
+                        self._topic,
+                        value=struct,
+                        value_schema=struct.schema,
+                    )
+                    self._progress = progress
+        finally:
+            # Stopped from another thread, the connection is closed by now.
+            with contextlib.suppress(Exception):
+                cursor.close()
+                connection.rollback()
+
+    def _row(self, cursor: Any) -> Row:
+        mapping = self._config["numeric.mapping"]
+        if not self._table:
+            return Row(None, self._database.result_columns(cursor, mapping))
+        return Row(self._schema_name, [each.column for each in self._columns])
+
+    def _track(self) -> Tracking:
+        config, mode = self._config, self._config["mode"]
+        if self._table:
+            name = tuple(self._table.split("."))
+            self._columns = self._database.table_columns(name, config["numeric.mapping"])
+            if not self._columns:
+                raise ConnectError(f"table {self._table} is not in {self._database.shown}")
+        incrementing = None
+        if mode in (modes.INCREMENTING, modes.BOTH):
+            incrementing = config["incrementing.column.name"] or self._numbered_column()
+        stamps = tuple(config["timestamp.column.name"])
+        tracking = Tracking(
+            mode, incrementing, stamps if mode in (modes.TIMESTAMP, modes.BOTH) else ()
+        )
+        self._check_columns(tracking)
+        return tracking
+
+    def _numbered_column(self) -> str:
+        found = [each.column.name for each in self._columns if each.is_key]
+        if len(found) != 1:
+            raise ConnectError(
+                f"table {self._table} has no primary key of one column: set "
+                "incrementing.column.name"
+            )
+        return found[0]
+
+    def _check_columns(self, tracking: Tracking) -> None:
+        if not self._table:
+            return
+        known = {each.column.name: each.column for each in self._columns}
+        wanted = [*([tracking.incrementing] if tracking.incrementing else ()), *tracking.timestamps]
+        for name in wanted:
+            if name not in known:
+                raise ConnectError(
+                    f"table {self._table} has no column {name}; it has {', '.join(known)}"
+                )
+        if not self._config["validate.non.null"]:
+            return
+        groups = [
+            [tracking.incrementing] if tracking.incrementing else [],
+            list(tracking.timestamps),
+        ]
+        for names in filter(None, groups):
+            if all(known[name].schema.optional for name in names):
+                raise ConnectError(
+                    f"column {', '.join(names)} of table {self._table} may be null, so rows could "
+                    "be missed: declare it NOT NULL, or set validate.non.null=false"
+                )
+
+
+class JdbcSourceTask(SourceTask):
+    def __init__(self) -> None:
+        super().__init__()
+        self._stopped = threading.Event()
+        self._config: dict[str, Any] = {}
+        self._database: Database | None = None
+        self._queries: list[_Query] = []
+        self._started = False
+
+    def start(self, props: Mapping[str, str]) -> None:
+        self._config = SOURCE.parse(props)
+        database = self._database = _open(self._config)
+        tables: Sequence[str | None] = [None]
+        if not self._config["query"]:
+            tables = [each for each in props.get(TABLES_KEY, "").split(",") if each]
+            if not tables:
+                raise ConfigError(f"the task has no tables: {TABLES_KEY} is empty")
+        self._queries = [_Query(self._config, database, table) for table in tables]
+
+    def poll(self) -> Sequence[SourceRecord] | None:
+        database = self._database
+        if database is None:
+            return None
+        try:
+            self._begin()
+            now = time.monotonic()
+            query = min(self._queries, key=lambda each: each.due)
+            if query.due > now and not query.is_running:
+                self._stopped.wait(min(query.due - now, _WAIT_S))
+                return None
+            records = query.next_rows(self._config["batch.max.rows"])
+        except ConnectError:
+            self._reset()
+            raise
+        except Exception as error:
+            self._reset()
+            if self._stopped.is_set():
+                return None
+            raise database.failure(error, "a query") from error
+        if not query.is_running:
+            query.due = time.monotonic() + self._config["poll.interval.ms"] / 1000
+        return records or None
+
+    def _begin(self) -> None:
+        if self._started:
+            return
+        partitions = [each.partition for each in self._queries]
+        stored = self.context.offset_storage_reader.offsets(partitions)
+        for query, offset in zip(self._queries, stored, strict=True):
+            query.start(offset)
+        self._started = True
+
+    def _reset(self) -> None:
+        """Begin again with a new connection, after the last row that was returned."""
+        for query in self._queries:
+            query.abandon()
+        if self._database is not None:
+            self._database.close()
+
+    def stop(self) -> None:
+        self._stopped.set()
+        if self._database is not None:
+            self._database.close()

@@ -1,0 +1,354 @@
+"""The connector for PostgreSQL: one task, since a slot has one reader.
+
+It begins with a snapshot: the slot is created together with a snapshot of the database, so that the
+changes of the slot begin exactly where the snapshot ends. A snapshot that did not end is made again
+from its start, with a new slot. With exactly-once support and `transaction.boundary=connector` a
+whole snapshot is one transaction, and so are the changes of each transaction of the database.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from moldau.connect.api import (
+    ConfigDef,
+    ConnectError,
+    ConnectorTransactionBoundaries,
+    ExactlyOnceSupport,
+    SourceConnector,
+    SourcePartition,
+    SourceRecord,
+    SourceTask,
+)
+from moldau.connect.connectors.postgres_cdc.config import CONFIG
+from moldau.connect.connectors.postgres_cdc.machine import pgoutput
+from moldau.connect.connectors.postgres_cdc.machine.envelope import (
+    Event,
+    Origin,
+    Table,
+    TableColumn,
+)
+from moldau.connect.connectors.postgres_cdc.machine.progress import Progress
+from moldau.connect.connectors.postgres_cdc.machine.types import Options, column_type
+from moldau.connect.connectors.postgres_cdc.server import Filters, Server
+
+_SNAPSHOT_MODES: Final = ("always", "initial", "initial_only")
+
+
+class PostgresConnector(SourceConnector):
+    DESCRIPTION = "Changes of PostgreSQL's tables to topics, in Debezium's form"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._props: dict[str, str] = {}
+
+    @classmethod
+    def config(cls) -> ConfigDef:
+        return CONFIG
+
+    def start(self, props: Mapping[str, str]) -> None:
+        CONFIG.parse(props)
+        self._props = dict(props)
+
+    def task_class(self) -> type[SourceTask]:
+        return PostgresTask
+
+    def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
+        return [dict(self._props)]
+
+    def exactly_once_support(self, props: Mapping[str, str]) -> ExactlyOnceSupport:
+        return ExactlyOnceSupport.SUPPORTED
+
+    def can_define_transaction_boundaries(
+        self, props: Mapping[str, str]
+    ) -> ConnectorTransactionBoundaries:
+        return ConnectorTransactionBoundaries.SUPPORTED
+
+    def alter_offsets(
+        self,
+        props: Mapping[str, str],
+        offsets: Mapping[SourcePartition, Mapping[str, Any] | None],
+    ) -> bool:
+        for partition, offset in offsets.items():
+            if "server" not in partition:
+                raise ConnectError(f"Partition {dict(partition)} must have the key 'server'")
+            if offset is not None and not isinstance(offset.get("lsn_commit"), int):
+                raise ConnectError("An offset must have the integer 'lsn_commit', or be null")
+        return True
+
+
+class PostgresTask(SourceTask):
+    def __init__(self) -> None:
+        super().__init__()
+        self._stopped = threading.Event()
+        self._config: dict[str, Any] = {}
+        self._server: Server | None = None
+        self._changes: _Changes | None = None
+        self._snapshot: Iterator[SourceRecord] | None = None
+        self._reported_at = 0.0
+        # What is known to be in Kafka, and what was at the last commit.
+        self._sent_lsn = 0
+        self._safe_lsn = 0
+        self._returned_lsn = 0
+
+    def start(self, props: Mapping[str, str]) -> None:
+        self._config = CONFIG.parse(props)
+        self._server = Server(self._config)
+
+    def poll(self) -> Sequence[SourceRecord] | None:
+        server = self._server
+        if server is None or self._stopped.is_set():
+            return None
+        try:
+            if self._changes is None:
+                self._begin(server)
+            return self._next_batch(server) or None
+        except ConnectError:
+            self._reset()
+            raise
+        except Exception as error:
+            self._reset()
+            if self._stopped.is_set():
+                return None
+            if type(error).__module__.startswith("psycopg2"):
+                raise server.failure(error) from error
+            raise
+
+    def _begin(self, server: Server) -> None:
+        config = self._config
+        partition = {"server": config["topic.prefix"]}
+        stored = self.context.offset_storage_reader.offset(partition)
+        filters = Filters(config)
+        server.ensure_publication(filters)
+        changes = self._changes = _Changes(config, server, filters, partition)
+        done = stored is not None and (
+            not stored.get("snapshot") or stored.get("last_snapshot_record")
+        )
+        mode = config["snapshot.mode"]
+        if mode in _SNAPSHOT_MODES and (not done or mode == "always"):
+            server.drop_slot()
+            lsn, name = server.create_slot()
+            changes.progress = Progress(lsn_commit=lsn, lsn=lsn)
+            self._snapshot = changes.read_rows(name, self.context.transaction_context)
+            return
+        if stored is not None:
+            changes.resume(Progress.of(stored))
+            if not server.has_slot():
+                raise ConnectError(
+                    f"the replication slot {server.slot} is gone, so changes are missing: reset "
+                    "the connector's offsets to begin with a new snapshot"
+                )
+        elif not server.has_slot():
+            lsn, _ = server.create_slot()
+            changes.progress = Progress(lsn_commit=lsn, lsn=lsn)
+
+    def _next_batch(self, server: Server) -> list[SourceRecord]:
+        size = self._config["max.batch.size"]
+        if self._snapshot is not None:
+            found = []
+            for record in self._snapshot:
+                found.append(record)
+                if len(found) >= size:
+                    return found
+            self._snapshot = None
+            return found
+        if self._config["snapshot.mode"] == "initial_only":
+            self._stopped.wait(self._config["poll.interval.ms"] / 1000)
+            return []
+        changes = self._changes
+        if changes is None:
+            return []
+        if not server.is_streaming:
+            server.start_stream(changes.progress.lsn_commit)
+        found = changes.read(
+            size, self._config["poll.interval.ms"] / 1000, self.context.transaction_context
+        )
+        if found and found[-1].source_offset is not None:
+            self._returned_lsn = int(found[-1].source_offset["lsn_commit"])
+        self._report(server, changes.progress)
+        return found
+
+    def _report(self, server: Server, progress: Progress) -> None:
+        """Now and then, or the server takes the connection for dead."""
+        now = time.monotonic()
+        if now - self._reported_at < self._config["status.update.interval.ms"] / 1000:
+            return
+        self._reported_at = now
+        if progress.tx_id is None and self._returned_lsn <= self._safe_lsn:
+            # All that was captured is safe, so what was not need not be kept either.
+            self._safe_lsn = self._sent_lsn = max(self._safe_lsn, progress.lsn_commit)
+        server.report(self._safe_lsn)
+
+    def commit_record(self, record: SourceRecord, metadata: Any) -> None:
+        if record.source_offset is not None:
+            self._sent_lsn = max(self._sent_lsn, int(record.source_offset.get("lsn_commit") or 0))
+
+    def commit(self) -> None:
+        # Records that were sent while offsets were being committed count the next time.
+        safe, self._safe_lsn = self._safe_lsn, self._sent_lsn
+        if self._server is not None and safe:
+            self._server.report(safe)
+
+    def _reset(self) -> None:
+        self._snapshot = None
+        self._changes = None
+        if self._server is not None:
+            self._server.close()
+
+    def stop(self) -> None:
+        self._stopped.set()
+        server = self._server
+        if server is not None:
+            server.close()
+            if self._config["slot.drop.on.stop"]:
+                server.drop_slot()
+                server.close()
+
+
+class _Changes:
+    """Turns rows and messages into records."""
+
+    def __init__(
+        self,
+        config: Mapping[str, Any],
+        server: Server,
+        filters: Filters,
+        partition: Mapping[str, str],
+    ) -> None:
+        self._config = config
+        self._server = server
+        self._filters = filters
+        self._partition = partition
+        self._options = Options(
+            config["decimal.handling.mode"],
+            "connect" if config["time.precision.mode"] == "connect" else "adaptive",
+            config["include.unknown.datatypes"],
+        )
+        self.progress = Progress()
+        self._tables: dict[int, Table | None] = {}
+        self._resumed: Progress | None = None
+        self._skipped = 0
+        # The last record of a transaction is known only when its end comes.
+        self._held: SourceRecord | None = None
+
+    def resume(self, progress: Progress) -> None:
+        self._resumed = progress if progress.tx_id is not None else None
+        self.progress = progress
+
+    # The snapshot.
+
+    def read_rows(self, snapshot: str, transaction: Any) -> Iterator[SourceRecord]:
+        found: dict[tuple[str, str], Table] = {}
+        wanted: list[tuple[str, str, list[str]]] = []
+        for schema, name in self._server.tables(self._filters):
+            columns = self._server.columns(schema, name, self._options)
+            found[schema, name] = self._table(schema, name, columns)
+            wanted.append((schema, name, [column.name for column in columns]))
+        now_us = time.time_ns() // 1000
+        offset = {**self.progress.offset(), "snapshot": True}
+        held: SourceRecord | None = None
+        size = self._config["snapshot.fetch.size"]
+        for schema, name, row in self._server.snapshot_rows(snapshot, wanted, size):
+            if held is not None:
+                yield held
+            table = found[schema, name]
+            origin = Origin(now_us, "true", lsn=self.progress.lsn)
+            held = self._record(table, table.read_event(row, origin, now_us), offset)
+        if held is not None:
+            held.source_offset = {**offset, "last_snapshot_record": True}
+            if transaction is not None:
+                transaction.commit_transaction(held)
+            yield held
+
+    def _table(self, schema: str, name: str, columns: Sequence[TableColumn]) -> Table:
+        prefix = self._config["topic.prefix"]
+        return Table(prefix, self._server.database, schema, name, columns)
+
+    def _record(self, table: Table, event: Event, offset: dict[str, Any]) -> SourceRecord:
+        return SourceRecord(
+            self._partition,
+            offset,
+            table.topic,
+            key=event.key,
+            key_schema=table.key_schema,
+            value=event.value,
+            value_schema=None if event.value is None else table.schema,
+        )
+
+    # The stream.
+
+    def read(self, size_max: int, wait_s: float, transaction: Any) -> list[SourceRecord]:
+        """Up to about `size_max` records; waits only if there are none."""
+        found: list[SourceRecord] = []
+        while len(found) < size_max:
+            given = self._server.next_message(0.0 if found else wait_s)
+            if given is None:
+                break
+            lsn, data = given
+            self._take(lsn, pgoutput.read_message(data), found, transaction)
+        return found
+
+    def _take(
+        self, lsn: int, message: pgoutput.Message, found: list[SourceRecord], transaction: Any
+    ) -> None:
+        match message:
+            case pgoutput.Begin():
+                resumed, self._resumed = self._resumed, None
+                again = resumed is not None and resumed.tx_id == message.xid
+                self._skipped = resumed.events if again and resumed is not None else 0
+                self.progress = self.progress.begun(message.xid, message.commit_us)
+            case pgoutput.Relation():
+                self._tables[message.oid] = self._related(message)
+            case pgoutput.Change():
+                self._change(lsn, message, found)
+            case pgoutput.Commit():
+                self.progress = self.progress.committed(message.end_lsn)
+                held, self._held = self._held, None
+                if held is not None:
+                    # With the last record of a transaction the whole of it is done.
+                    held.source_offset = self.progress.offset()
+                    if transaction is not None:
+                        transaction.commit_transaction(held)
+                    found.append(held)
+
+    def _related(self, relation: pgoutput.Relation) -> Table | None:
+        if not self._filters.takes(relation.schema, relation.table):
+            return None
+        known = {
+            column.name: column for column in self._columns_now(relation.schema, relation.table)
+        }
+        has_key = any(column.is_key for column in known.values())
+        columns = []
+        for each in relation.columns:
+            kind = column_type(self._server.type(each.type_oid), each.modifier, self._options)
+            now = known.get(each.name)
+            is_key = now.is_key if has_key and now is not None else each.is_key
+            optional = now.optional if now is not None else not is_key
+            columns.append(TableColumn(each.name, kind, optional, is_key))
+        return self._table(relation.schema, relation.table, columns)
+
+    def _columns_now(self, schema: str, table: str) -> list[TableColumn]:
+        """What the stream does not say: primary keys, and what may be null. The table may be gone
+        by now, which is why names are asked for first."""
+        if (schema, table) not in self._server.tables(self._filters):
+            return []
+        return self._server.columns(schema, table, self._options)
+
+    def _change(self, lsn: int, change: pgoutput.Change, found: list[SourceRecord]) -> None:
+        table = self._tables.get(change.relation_oid)
+        if table is None:
+            return
+        progress = self.progress
+        origin = Origin(progress.ts_us, tx_id=progress.tx_id, lsn=lsn)
+        now_us = time.time_ns() // 1000
+        tombstones = self._config["tombstones.on.delete"]
+        for event in table.events(change, origin, now_us, tombstones=tombstones):
+            self.progress = self.progress.after_event(lsn)
+            if self.progress.events <= self._skipped:
+                continue
+            if self._held is not None:
+                found.append(self._held)
+            self._held = self._record(table, event, self.progress.offset())

@@ -1,0 +1,1 @@
+"""Redis: records as keys, hashes, lists, sets or streams; streams as records."""

@@ -1,0 +1,1 @@
+"""S3: topics as objects, and back. Works with every storage that speaks S3."""

@@ -1,0 +1,93 @@
+"""S3 through Arrow, which needs nothing else to be installed."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from moldau.connect.api import ConfigDef, ConnectError, Importance, Kind, RetriableError
+from moldau.connect.connectors.support.web import plain
+
+_AWAY: Final = (
+    "AWS Error NETWORK_CONNECTION", "SERVICE_UNAVAILABLE", "SLOW_DOWN", "THROTTLING",
+    "REQUEST_TIMEOUT", "INTERNAL_FAILURE", "curlCode",
+)  # fmt: skip
+
+
+def define_s3(config: ConfigDef) -> ConfigDef:
+    return (
+        config.define("s3.bucket.name", Kind.STRING, importance=Importance.HIGH, group="S3",
+                      doc="The bucket")
+        .define("s3.region", Kind.STRING, "us-west-2", group="S3", doc="Its region")
+        .define("store.url", Kind.STRING, None, group="S3",
+                doc="Address of the storage; empty: Amazon's")
+        .define("aws.access.key.id", Kind.STRING, "", importance=Importance.HIGH, group="S3",
+                doc="Access key; empty: from the environment, as Amazon's tools find it")
+        .define("aws.secret.access.key", Kind.PASSWORD, None, importance=Importance.HIGH,
+                group="S3", doc="Secret key")
+        .define("s3.compression.type", Kind.STRING, "none", group="S3",
+                doc="none or gzip, for JSON and bytes")
+    )  # fmt: skip
+
+
+class S3:
+    """Objects of a bucket, by path."""
+
+    def __init__(self, config: dict[str, Any]) -> None:
+        try:
+            self._fs = import_module("pyarrow.fs")
+        except ImportError:
+            raise ConnectError(
+                "pyarrow is not installed: pip install 'moldau[connect]' adds it"
+            ) from None
+        self.bucket = config["s3.bucket.name"]
+        options: dict[str, Any] = {
+            "region": config["s3.region"], "connect_timeout": 10, "request_timeout": 60,
+        }  # fmt: skip
+        if config["store.url"]:
+            parts = urlsplit(config["store.url"])
+            options |= {"endpoint_override": parts.netloc, "scheme": parts.scheme}
+        if config["aws.access.key.id"]:
+            options |= {
+                "access_key": config["aws.access.key.id"],
+                "secret_key": plain(config["aws.secret.access.key"]) or "",
+            }
+        self._client = self._fs.S3FileSystem(**options)
+
+    def write(self, path: str, data: bytes) -> None:
+        try:
+            # An object appears when its stream is closed, never in part.
+            with self._client.open_output_stream(f"{self.bucket}/{path}", compression=None) as out:
+                out.write(data)
+        except OSError as error:
+            raise self._failure(error, f"writing {path}") from error
+
+    def read(self, path: str) -> bytes:
+        try:
+            with self._client.open_input_stream(f"{self.bucket}/{path}", compression=None) as data:
+                found: bytes = data.read()
+                return found
+        except OSError as error:
+            raise self._failure(error, f"reading {path}") from error
+
+    def list(self, folder: str) -> list[str]:
+        """The paths of all objects below a folder, in order."""
+        selector = self._fs.FileSelector(
+            f"{self.bucket}/{folder}", recursive=True, allow_not_found=True
+        )
+        try:
+            found = self._client.get_file_info(selector)
+        except OSError as error:
+            raise self._failure(error, f"listing {folder}") from error
+        return sorted(
+            each.path.removeprefix(f"{self.bucket}/")
+            for each in found
+            if each.type == self._fs.FileType.File
+        )
+
+    def _failure(self, error: OSError, what: str) -> ConnectError:
+        kind = RetriableError if any(each in str(error) for each in _AWAY) else ConnectError
+        return kind(f"{what} in bucket {self.bucket} failed: {error}")
+
+    def close(self) -> None: ...

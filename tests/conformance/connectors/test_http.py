@@ -1,0 +1,181 @@
+"""The HTTP connectors against a server that answers as told by the test."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from moldau.connect.api import ConnectError, DataError, RetriableError
+from moldau.testing.connect import SinkDriver, SourceDriver, config_errors
+
+SINK = "io.confluent.connect.http.HttpSinkConnector"
+SOURCE = "com.github.castorm.kafka.connect.http.HttpSourceConnector"
+
+
+class Target:
+    """An HTTP server: what it was asked, and what it answers with."""
+
+    def __init__(self) -> None:
+        self.requests: list[tuple[str, str, bytes, dict[str, str]]] = []
+        self.answers: list[tuple[int, Any]] = []
+        target = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def _handle(self) -> None:
+                body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+                headers = {name.lower(): value for name, value in self.headers.items()}
+                target.requests.append((self.command, self.path, body, headers))
+                status, answer = target.answers.pop(0) if target.answers else (200, {})
+                data = json.dumps(answer).encode()
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(data)))
+                self.end_headers()
+                self.wfile.write(data)
+
+            do_GET = do_POST = do_PUT = do_DELETE = _handle
+
+            def log_message(self, *_: Any) -> None: ...
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._thread = threading.Thread(target=self._server.serve_forever)
+        self._thread.start()
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    @property
+    def bodies(self) -> list[bytes]:
+        return [body for _, _, body, _ in self.requests]
+
+
+@pytest.fixture
+def target() -> Iterator[Target]:
+    made = Target()
+    yield made
+    made.close()
+
+
+def sink_for(target: Target, path: str = "/in", **config: str) -> SinkDriver:
+    keys = {name.replace("_", "."): value for name, value in config.items()}
+    return SinkDriver(SINK, {"http.api.url": target.url + path, "topics": "t", **keys})
+
+
+def test_a_request_per_record_with_its_address_and_login(target: Target) -> None:
+    config = {
+        "auth_type": "BASIC", "connection_user": "u", "connection_password": "p",
+        "headers": "X-One:1|X-Two: 2", "request_method": "put",
+    }  # fmt: skip
+    with sink_for(target, "/${topic}/${key}?x=1", **config) as sink:
+        sink.send("t", "hello", key="a/b")
+        sink.send("t", {"n": 1}, key=7)
+    assert [(method, path, body) for method, path, body, _ in target.requests] == [
+        ("PUT", "/t/a%2Fb?x=1", b"hello"),
+        ("PUT", "/t/7?x=1", b'{"n":1}'),
+    ]
+    headers = target.requests[0][3]
+    assert headers["authorization"] == "Basic dTpw"
+    assert (headers["x-one"], headers["x-two"]) == ("1", "2")
+
+
+def test_batches(target: Target) -> None:
+    config = {"batch_max_size": "2", "batch_json_as_array": "true"}
+    with sink_for(target, **config) as sink:
+        sink.put([sink.record("t", {"n": number}) for number in range(3)])
+    assert [json.loads(body) for body in target.bodies] == [[{"n": 0}, {"n": 1}], [{"n": 2}]]
+    target.requests.clear()
+    config = {
+        "batch_max_size": "5",
+        "batch_prefix": "<",
+        "batch_suffix": ">",
+        "batch_separator": ";",
+    }
+    with sink_for(target, **config) as sink:
+        sink.put([sink.record("t", text) for text in ("a", "b")])
+    assert target.bodies == [b"<a;b>"]
+
+
+def test_a_busy_server_gets_only_what_it_has_not_got(target: Target) -> None:
+    target.answers = [(200, {}), (503, {}), (200, {})]
+    with sink_for(target, retry_backoff_ms="5") as sink:
+        records = [sink.record("t", text) for text in ("a", "b", "c")]
+        with pytest.raises(RetriableError, match="503"):
+            sink.put(records)
+        assert sink.task_context.timeout_ms == 5
+        sink.put(records)
+    assert target.bodies == [b"a", b"b", b"b", b"c"]
+
+
+def test_what_the_server_refuses_is_reported_or_fails(target: Target) -> None:
+    target.answers = [(200, {}), (422, {"why": "too long"}), (200, {})]
+    with sink_for(target) as sink:
+        sink.put([sink.record("t", text) for text in ("a", "b", "c")])
+        ((record, error),) = sink.errant
+        assert record.value == "b"
+        assert "422" in str(error)
+        assert "too long" in str(error)
+    target.answers = [(400, {})]
+    with sink_for(target) as sink:
+        sink.task_context.errant_record_reporter = None  # type: ignore[assignment]
+        with pytest.raises(ConnectError, match="400"):
+            sink.send("t", "x")
+
+
+def test_records_without_a_value(target: Target) -> None:
+    with sink_for(target, "/items/${key}", behavior_on_null_values="delete") as sink:
+        sink.send("t", "x", key="1")
+        sink.send("t", None, key="1")
+    assert [(method, path) for method, path, *_ in target.requests] == [
+        ("POST", "/items/1"),
+        ("DELETE", "/items/1"),
+    ]
+    with sink_for(target, behavior_on_null_values="fail") as sink:
+        sink.task_context.errant_record_reporter = None  # type: ignore[assignment]
+        with pytest.raises(DataError, match="no value"):
+            sink.send("t", None)
+
+
+def test_a_source_asks_on_from_its_offset(target: Target) -> None:
+    target.answers = [
+        (200, {"data": {"items": [{"id": 1, "k": "a"}, {"id": 2, "k": "b"}]}}),
+        (503, {}),
+        (200, {"data": {"items": [{"id": 3, "k": "c"}]}}),
+        (200, {"data": {}}),
+    ]
+    config = {
+        "http.request.url": target.url + "/events?after=${offset}",
+        "http.offset.initial": "0",
+        "http.response.list.pointer": "/data/items",
+        "http.response.record.key.pointer": "/k",
+        "http.response.record.offset.pointer": "/id",
+        "http.timer.interval.millis": "1",
+        "kafka.topic": "events",
+    }
+    with SourceDriver(SOURCE, config) as source:
+        found = source.poll()
+        assert [(each.key, json.loads(each.value)["id"]) for each in found] == [("a", 1), ("b", 2)]
+        source.commit()
+        with pytest.raises(RetriableError):
+            source.poll()
+        source.restart()
+        assert [each.key for each in source.poll()] == ["c"]
+        assert source.poll() == []
+    assert [path for _, path, *_ in target.requests] == [
+        "/events?after=0",
+        "/events?after=2",
+        "/events?after=2",
+        "/events?after=3",
+    ]
+
+
+def test_wrong_addresses_are_named() -> None:
+    assert set(config_errors(SINK, {"http.api.url": "ftp://x"})) == {"http.api.url"}
