@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from moldau.broker.network.machine.traffic import Traffic
 
 if TYPE_CHECKING:
     from moldau.wire.apis import ApiKey
@@ -27,6 +29,7 @@ class ConnectionInfo:
         "client_software_name",
         "client_software_version",
         "connection_id",
+        "is_follower",
         "listener_name",
         "login_bytes_max",
         "mute_ms",
@@ -34,7 +37,9 @@ class ConnectionInfo:
         "principal",
         "security_protocol",
         "ssl_peer_name",
+        "target",
         "token_authenticated",
+        "traffic",
     )
 
     def __init__(
@@ -46,7 +51,9 @@ class ConnectionInfo:
         client_host: str = "127.0.0.1",
         client_port: int = 0,
         connection_id: str = "",
+        traffic: Traffic | None = None,
     ) -> None:
+        self.traffic = traffic if traffic is not None else Traffic()
         self.listener_name = listener_name
         self.security_protocol = security_protocol
         self.principal = principal
@@ -61,6 +68,9 @@ class ConnectionInfo:
         self.client_software_name = "unknown"
         self.client_software_version = "unknown"
         self.mute_ms = 0
+        # For metrics: whether a follower fetches here, and what the last request was for.
+        self.is_follower = False
+        self.target: Any = None
         self._close_listeners: dict[Callable[[ConnectionInfo], None], None] | None = {}
 
     @property
