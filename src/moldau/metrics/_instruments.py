@@ -27,7 +27,7 @@ STEPS_MAX: Final = 5000
 UNITS: Final = 1024.0
 SUB_BUCKETS: Final = 16
 #: Enough for values up to 2^45.
-BUCKETS: Final = 52 * SUB_BUCKETS
+BUCKETS: Final = 54 * SUB_BUCKETS
 VALUE_MAX: Final = 2.0**45
 
 _ALPHA_1: Final = 1.0 - math.exp(-STEP_SECONDS / 60.0)

@@ -56,8 +56,11 @@ class NetworkGauges:
             yield t.SOCKET_REQUESTS, place, traffic.requests
             yield t.SUCCESSFUL_LOGINS, place, traffic.logins
             yield t.FAILED_LOGINS, place, traffic.failed_logins
+            yield t.EXPIRED_KILLED, place, traffic.expired
         for (name, version, listener), count in software.items():
             yield t.CLIENT_SOFTWARE, (name, version, listener, PROCESSOR), count
+        expired = sum(each.expired for each in self._network.traffic.values())
+        yield t.EXPIRED_CONNECTIONS, (), expired
         yield t.REQUEST_QUEUE, (), waiting
         yield t.RESPONSE_QUEUE, (), sending
         yield t.MEMORY_USED, (), self._network.pool.held

@@ -45,9 +45,6 @@ TIMED_OUT_HEARTBEATS: Final = _counter(
 OPERATIONS: Final = _counter(
     _CONTROLLER + "EventQueueOperationsStartedCount", "decisions of the controller"
 )
-OPERATIONS_TIMED_OUT: Final = _counter(
-    _CONTROLLER + "EventQueueOperationsTimedOutCount", "decisions not committed in time"
-)
 UNCLEAN_ELECTIONS: Final = _meter(
     "kafka.controller:type=ControllerStats,name=UncleanLeaderElectionsPerSec",
     "leaders elected from outside the ISR",
@@ -58,7 +55,6 @@ ELR_ELECTIONS: Final = _meter(
 )
 _EVENTS: Final = "kafka.controller:type=ControllerEventManager,name="
 EVENT_TIME: Final = _histogram(_EVENTS + "EventQueueProcessingTimeMs", "ms to decide")
-EVENT_QUEUE_TIME: Final = _histogram(_EVENTS + "EventQueueTimeMs", "ms until decided is committed")
 
 _RAFT: Final = "kafka.server:type=raft-metrics"
 
@@ -87,12 +83,6 @@ _LOADER: Final = "kafka.server:type=MetadataLoader,name="
 CONTROLLER_ID: Final = _gauge(_LOADER + "CurrentControllerId", "active controller, -1: none known")
 METADATA_VERSION: Final = _gauge(_LOADER + "CurrentMetadataVersion", "level of metadata.version")
 FINALIZED: Final = _gauge(_LOADER + "FinalizedLevel", "level of a feature", "featureName")
-SNAPSHOT_BYTES: Final = _gauge(
-    "kafka.server:type=SnapshotEmitter,name=LatestSnapshotGeneratedBytes", "newest snapshot's size"
-)
-SNAPSHOT_AGE: Final = _gauge(
-    "kafka.server:type=SnapshotEmitter,name=LatestSnapshotGeneratedAgeMs", "newest snapshot's age"
-)
 
 # Coordinators.
 
@@ -110,16 +100,6 @@ GROUP_STATES: Final = {
     for kind in ("consumer", "share", "streams")
 }
 NUM_PARTITIONS: Final = _attribute(_COORDINATOR, "num-partitions", "shards by state", "state")
-COMMITS: Final = _attribute(_COORDINATOR, "offset-commit-count", "offsets committed")
-EVENT_QUEUE_SIZE: Final = _attribute(_COORDINATOR, "event-queue-size", "decisions being written")
-SHARE_NUM_PARTITIONS: Final = _attribute(
-    "kafka.server:type=share-coordinator-metrics", "num-partitions", "shards by state", "state"
-)
-_MARKERS: Final = "kafka.coordinator.transaction:type=TransactionMarkerChannelManager,name="
-UNKNOWN_DESTINATION: Final = _gauge(
-    _MARKERS + "UnknownDestinationQueueSize", "markers for partitions without a leader"
-)
-RETRY_QUEUE: Final = _gauge(_MARKERS + "LogAppendRetryQueueSize", "ends to be written again")
 TRANSACTIONS: Final = _gauge(
     "moldau.coordinator.transaction:type=TransactionCoordinator,name=TransactionCount",
     "transactional ids by state", "state",
@@ -133,7 +113,3 @@ SHARE_SESSIONS: Final = _gauge(
 SHARE_PARTITIONS: Final = _gauge(
     "kafka.server:type=ShareSessionCache,name=SharePartitionsCount", "share partitions"
 )
-SHARE_ACKS: Final = _meter(
-    "kafka.server:type=ShareGroupMetrics,name=RecordAcknowledgementsPerSec",
-    "records acknowledged", "ackType",
-)  # fmt: skip

@@ -11,8 +11,6 @@ from moldau.metrics import Registry
 
 __all__ = ["NodeMetrics"]
 
-NANOSECONDS: float = 1e-9
-
 
 class NodeMetrics:
     """What is counted while it happens; what is read when metrics are collected is in
@@ -30,7 +28,6 @@ class NodeMetrics:
         self.unclean_elections = registry.meter(controller_tables.UNCLEAN_ELECTIONS)
         self.elr_elections = registry.meter(controller_tables.ELR_ELECTIONS)
         self.event_time = registry.histogram(controller_tables.EVENT_TIME)
-        self.event_queue_time = registry.histogram(controller_tables.EVENT_QUEUE_TIME)
 
     def isr_changed(self, before: frozenset[int], after: frozenset[int]) -> None:
         """The in-sync replicas of a partition that this node leads have changed."""

@@ -22,7 +22,7 @@ __all__ = ["ApiMetrics", "RequestMetrics"]
 class ApiMetrics:
     """Of one API in one version; `times` is shared by its versions."""
 
-    __slots__ = ("_metrics", "name", "requests", "times")
+    __slots__ = ("_metrics", "name", "requests", "throttle", "times")
 
     def __init__(
         self, metrics: RequestMetrics, name: str, version: int, parent: ApiMetrics | None = None
@@ -34,6 +34,8 @@ class ApiMetrics:
             REQUESTS, name, str(version), parent=None if parent is None else parent.requests
         )
         self.times = metrics.times(name, None if parent is None else parent.name)
+        #: Of clients over their quotas only.
+        self.throttle = registry.histogram(REQUEST["ThrottleTimeMs"], name)
 
     def done(self, started_ns: int, size: int) -> None:
         """A request was answered within one call."""
@@ -71,10 +73,6 @@ class RequestMetrics:
         if found is None:
             found = self._apis[name, version] = ApiMetrics(self, name, version, parent)
         return found
-
-    def throttled(self, name: str, throttle_ms: int) -> None:
-        """A client of this API is held back."""
-        self.registry.histogram(REQUEST["ThrottleTimeMs"], name).update(throttle_ms)
 
     def times(self, name: str, parent: str | None = None) -> RequestTimes:
         found = self._times.get(name)

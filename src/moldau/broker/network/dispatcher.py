@@ -107,6 +107,8 @@ class Dispatcher:
         metrics = target.follower_metrics if connection.is_follower else target.metrics
         if metrics is None:
             metrics = self._metrics_of(self._metrics, target, connection)
+        if connection.mute_ms:
+            metrics.throttle.update(connection.mute_ms)
         if reply is None or isinstance(reply, (bytes, list)):
             metrics.done(started_ns, size)
             return reply

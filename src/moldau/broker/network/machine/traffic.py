@@ -6,11 +6,22 @@ from __future__ import annotations
 class Traffic:
     """Counts of one listener; its connections add to them."""
 
-    __slots__ = ("accepted", "closed", "failed_logins", "logins", "received", "requests", "sent")
+    __slots__ = (
+        "accepted",
+        "closed",
+        "expired",
+        "failed_logins",
+        "logins",
+        "received",
+        "requests",
+        "sent",
+    )
 
     def __init__(self) -> None:
         self.accepted = 0
         self.closed = 0
+        #: Closed because a session had ended and the client did not log in again.
+        self.expired = 0
         #: Bytes, without those of TLS.
         self.received = 0
         self.sent = 0
