@@ -65,6 +65,8 @@ class NodeInfo:
     cluster_id: str
     node_id: int
     listeners: tuple[Listener, ...]
+    metrics_port: int | None = None
+    """Where metrics are served; None: nowhere."""
 
 
 class Node:
@@ -187,7 +189,8 @@ class Node:
             await self.broker.start()
         if self._audit_topic is not None:
             self._start_audit_topic(self._audit_topic, shared)
-        return NodeInfo(cluster_id, self._node_id, self._bound_listeners())
+        port = None if self.observation is None else self.observation.port
+        return NodeInfo(cluster_id, self._node_id, self._bound_listeners(), port)
 
     def _start_audit_topic(self, topic: AuditTopic, shared: Shared) -> None:
         clock = self._environment.clock

@@ -9,8 +9,7 @@ from typing import Final
 __all__ = ["PREFIX", "MetricsSettings", "SettingsError", "metrics_settings"]
 
 PREFIX: Final = "moldau.metrics."
-_KEYS: Final = ("port", "host", "otlp.endpoint", "otlp.interval.ms", "history.enable",
-                "history.interval.ms")  # fmt: skip
+_KEYS: Final = ("port", "host", "otlp.endpoint", "otlp.interval.ms")
 INTERVAL_MS: Final = 60_000
 
 
@@ -30,9 +29,6 @@ class MetricsSettings:
     #: Where OTLP is pushed, such as http://127.0.0.1:4318/v1/metrics; empty: nowhere.
     otlp_endpoint: str = ""
     otlp_interval_ms: int = INTERVAL_MS
-    #: Whether the broker writes its metrics to `__moldau_metrics`.
-    history: bool = False
-    history_interval_ms: int = INTERVAL_MS
 
 
 def metrics_settings(settings: Mapping[str, str]) -> MetricsSettings:
@@ -47,8 +43,6 @@ def metrics_settings(settings: Mapping[str, str]) -> MetricsSettings:
         host=settings.get(PREFIX + "host", "").strip() or "127.0.0.1",
         otlp_endpoint=_endpoint(settings),
         otlp_interval_ms=_number(settings, "otlp.interval.ms", INTERVAL_MS, at_least=100),
-        history=_truth(settings, "history.enable"),
-        history_interval_ms=_number(settings, "history.interval.ms", INTERVAL_MS, at_least=1_000),
     )
 
 
@@ -74,10 +68,3 @@ def _number(
             PREFIX + name,
         )
     return int(text)
-
-
-def _truth(settings: Mapping[str, str], name: str) -> bool:
-    text = settings.get(PREFIX + name, "false").strip().lower()
-    if text not in ("true", "false"):
-        raise SettingsError(f"{PREFIX}{name} is {text!r}: write true or false", PREFIX + name)
-    return text == "true"

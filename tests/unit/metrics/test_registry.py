@@ -168,8 +168,8 @@ def test_what_is_not_otlp_is_refused(data: bytes) -> None:
 
 def test_settings() -> None:
     assert metrics_settings({}) == MetricsSettings()
-    given = {"moldau.metrics.port": "0", "moldau.metrics.history.enable": "true"}
-    assert metrics_settings(given) == MetricsSettings(port=0, history=True)
+    given = {"moldau.metrics.port": "0", "moldau.metrics.otlp.interval.ms": "1000"}
+    assert metrics_settings(given) == MetricsSettings(port=0, otlp_interval_ms=1000)
 
 
 @pytest.mark.parametrize(
@@ -179,7 +179,6 @@ def test_settings() -> None:
         ("port", "70000"),
         ("prot", "1"),
         ("otlp.endpoint", "collector:4318"),
-        ("history.enable", "yes"),
         ("otlp.interval.ms", "1"),
     ],
 )

@@ -20,6 +20,7 @@ from moldau.broker.shared import Shared
 from moldau.broker.telemetry_store import ClientMetrics
 from moldau.config.errors import ConfigError
 from moldau.metrics.endpoint import MetricsEndpoint
+from moldau.metrics.otlp_push import OtlpPush
 from moldau.metrics.process import LoopWatch, add_process_metrics
 from moldau.metrics.settings import MetricsSettings, SettingsError, metrics_settings
 
@@ -41,6 +42,8 @@ class NodeObservation:
             metrics.registry.meter(spec, scale=1e-9)
             for spec in (*tables.HANDLER_IDLE, tables.CONTROLLER_IDLE)
         ]
+        self._node_id = config.node_id
+        self._push: OtlpPush | None = None
         self._endpoint: MetricsEndpoint | None = None
         self.clients = ClientMetrics()
         metrics.registry.collector(self.clients.collect)
@@ -56,6 +59,14 @@ class NodeObservation:
         self._watch.on_idle = self._mark_idle
         self._watch.start()
         settings = self.settings
+        if settings.otlp_endpoint:
+            self._push = OtlpPush(
+                self._metrics.registry,
+                settings.otlp_endpoint,
+                interval_ms=settings.otlp_interval_ms,
+                labels={"service.name": "moldau", "service.instance.id": str(self._node_id)},
+            )
+            self._push.start()
         if settings.port is None:
             return
         self._endpoint = MetricsEndpoint(
@@ -103,7 +114,7 @@ class NodeObservation:
         partitions = PartitionGauges(
             broker.replicas, broker.replication.fetchers, lambda: shared.metadata.image, now_ms
         )
-        logs = LogGauges(shared.logs, broker.cleaner, now_ms)
+        logs = LogGauges(shared.logs, broker.cleaner, shared.environment.disk, now_ms)
         coordinators = CoordinatorGauges(
             broker.coordinators, broker.share_partitions, broker.telemetry
         )
@@ -112,6 +123,8 @@ class NodeObservation:
 
     async def stop(self) -> None:
         self._watch.stop()
+        if self._push is not None:
+            await self._push.stop()
         if self._endpoint is not None:
             await self._endpoint.stop()
 

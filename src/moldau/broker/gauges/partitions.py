@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
 from moldau.broker.log.cleaner.shell import Cleaner
+from moldau.broker.log.disk import Disk
 from moldau.broker.log.manager import LogManager
 from moldau.broker.metadata.machine.image import MetadataImage
 from moldau.broker.metrics import tables as t
@@ -115,8 +115,11 @@ def _log_samples(partition: Partition, place: tuple[str, ...]) -> Samples:
 class LogGauges:
     """Log directories and compaction."""
 
-    def __init__(self, logs: LogManager, cleaner: Cleaner, now_ms: Callable[[], int]) -> None:
+    def __init__(
+        self, logs: LogManager, cleaner: Cleaner, disk: Disk, now_ms: Callable[[], int]
+    ) -> None:
         self._logs = logs
+        self._disk = disk
         self._cleaner = cleaner
         self._now_ms = now_ms
 
@@ -134,14 +137,11 @@ class LogGauges:
             yield t.UNCLEANABLE, path, len(here)
             yield t.UNCLEANABLE_BYTES, path, sum(log.size for log in here)
             if directory.path not in offline:
-                space = os.statvfs(directory.path)
-                yield t.DIR_FREE, path, space.f_bavail * space.f_frsize
-                yield t.DIR_TOTAL, path, space.f_blocks * space.f_frsize
+                yield t.DIR_FREE, path, self._disk.free_bytes(directory.path)
+                yield t.DIR_TOTAL, path, self._disk.total_bytes(directory.path)
         stats = self._cleaner.stats
         yield t.CLEANER_RECOPY, (), stats.recopy_percent
         yield t.CLEANER_TIME, (), stats.last_seconds
         yield t.CLEANER_DEAD, (), stats.dead_workers
         yield t.MAX_DIRTY, (), stats.dirty_percent
         yield t.SINCE_CLEANED, (), max(0, self._now_ms() - stats.last_run_ms)
-
-

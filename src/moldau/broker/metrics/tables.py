@@ -56,13 +56,14 @@ def _topic_meter(name: str, help: str, event_type: str, *tags: str) -> Spec:
 ALL_TOPICS: Final = {
     name: _topic_meter(name, *texts) for name, texts in (_TOPIC_METERS | _BROKER_METERS).items()
 }
-TOPIC: Final = {
-    name: _topic_meter(name, *texts, "topic") for name, texts in _TOPIC_METERS.items()
-}
+TOPIC: Final = {name: _topic_meter(name, *texts, "topic") for name, texts in _TOPIC_METERS.items()}
 PARTITION: Final = {
     name: _meter(
-        f"moldau.server:type=PartitionMetrics,name={name}", _TOPIC_METERS[name][0],
-        "topic", "partition", event_type=_TOPIC_METERS[name][1],
+        f"moldau.server:type=PartitionMetrics,name={name}",
+        _TOPIC_METERS[name][0],
+        "topic",
+        "partition",
+        event_type=_TOPIC_METERS[name][1],
     )
     for name in ("MessagesInPerSec", "BytesInPerSec", "BytesOutPerSec")
 }

@@ -12,7 +12,6 @@ from moldau.metrics import Meter, Registry
 __all__ = ["PartitionMeters", "TopicMeters", "TopicMetrics"]
 
 
-
 class TopicMeters:
     """Those of one topic."""
 
