@@ -26,6 +26,7 @@ CONNECTIONS_MAX: Final = 64
 HEADER_BYTES_MAX: Final = 16 * 1024
 BODY_BYTES_MAX: Final = 256 * 1024
 CLIENT_SECONDS_MAX: Final = 30.0
+STOP_SECONDS_MAX: Final = 2.0
 #: How many samples are taken in one turn of the loop.
 SAMPLES_PER_TURN: Final = 500
 
@@ -66,7 +67,7 @@ class MetricsEndpoint:
         self._port = port
         self._clients = clients
         self._server: asyncio.Server | None = None
-        self._open: set[asyncio.Task[None]] = set()
+        self._open: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
 
     @property
     def port(self) -> int:
@@ -83,9 +84,11 @@ class MetricsEndpoint:
     async def stop(self) -> None:
         if self._server is not None:
             self._server.close()
-        for task in tuple(self._open):
-            task.cancel()
-        await asyncio.gather(*self._open, return_exceptions=True)
+        # Closed rather than cancelled: asyncio's streams report a cancelled task as an error.
+        for writer in self._open.values():
+            writer.close()
+        if self._open:
+            await asyncio.wait(tuple(self._open), timeout=STOP_SECONDS_MAX)
 
     async def _on_connection(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
@@ -94,7 +97,7 @@ class MetricsEndpoint:
         if task is None or len(self._open) >= CONNECTIONS_MAX:
             writer.close()
             return
-        self._open.add(task)
+        self._open[task] = writer
         try:
             keep_alive = True
             while keep_alive:
@@ -102,12 +105,10 @@ class MetricsEndpoint:
                     keep_alive = await self._serve(reader, writer)
         except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             pass
-        except asyncio.CancelledError:
-            raise
         except Exception:
             logger.exception("serving metrics failed")
         finally:
-            self._open.discard(task)
+            self._open.pop(task, None)
             writer.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:

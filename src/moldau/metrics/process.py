@@ -20,6 +20,7 @@ from moldau.metrics.registry import Reading, Registry
 __all__ = ["PROCESS", "LoopWatch", "add_process_metrics"]
 
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
+_SCHEDSTAT: Final = Path("/proc/thread-self/schedstat")
 #: How often the loop is asked how late it is: often enough to see a stall of a tenth of a second.
 PROBE_SECONDS: Final = 0.1
 
@@ -91,9 +92,9 @@ class _Pauses:
 class LoopWatch:
     """Advances a registry's time, and measures the event loop that it runs in.
 
-    The loop's idle ratio is what its thread does not spend computing: while there is nothing to do
-    it sleeps in the kernel, and a loop that has no CPU left is exhausted, as Kafka's request
-    handlers are at an idle ratio of 0.
+    The loop is idle while its thread sleeps in the kernel: neither computes, nor waits for a CPU
+    (which Linux counts in schedstat). A loop without idle time is exhausted, as Kafka's request
+    handlers are at an idle ratio of 0, also where others have taken the CPU.
     """
 
     def __init__(self, registry: Registry, loop: asyncio.AbstractEventLoop) -> None:
@@ -104,7 +105,7 @@ class LoopWatch:
         self._due_s = 0.0
         self._ratio = 1.0
         self._wall_s = time.monotonic()
-        self._cpu_s = time.thread_time()
+        self._busy_s = _busy_seconds()
         #: Called about once a second with the idle seconds since.
         self.on_idle: Callable[[float], None] | None = None
         registry.gauge(LOOP_IDLE, lambda: self.idle_ratio)
@@ -129,12 +130,21 @@ class LoopWatch:
         self._registry.advance()
         wall_s = time.monotonic()
         if wall_s - self._wall_s >= 1.0:
-            cpu_s = time.thread_time()
-            busy = (cpu_s - self._cpu_s) / (wall_s - self._wall_s)
+            busy_s = _busy_seconds()
+            busy = (busy_s - self._busy_s) / (wall_s - self._wall_s)
             # Smoothed over about five seconds.
             self._ratio += 0.3 * (max(0.0, 1.0 - busy) - self._ratio)
             if self.on_idle is not None:
-                self.on_idle(max(0.0, wall_s - self._wall_s - (cpu_s - self._cpu_s)))
-            self._wall_s, self._cpu_s = wall_s, cpu_s
+                self.on_idle(max(0.0, wall_s - self._wall_s - (busy_s - self._busy_s)))
+            self._wall_s, self._busy_s = wall_s, busy_s
         self._due_s = max(self._due_s + PROBE_SECONDS, now_s)
         self._timer = self._loop.call_at(self._due_s, self._probe)
+
+
+def _busy_seconds() -> float:
+    """How long this thread has computed, or waited for a CPU, since it started."""
+    try:
+        computed, waited, _ = _SCHEDSTAT.read_text().split()
+    except (OSError, ValueError):
+        return time.thread_time()
+    return (int(computed) + int(waited)) / 1e9

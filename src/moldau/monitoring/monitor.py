@@ -21,11 +21,11 @@ from moldau.metrics.endpoint import MetricsEndpoint
 from moldau.metrics.process import LoopWatch, add_process_metrics
 from moldau.metrics.registry import Reading
 from moldau.monitoring.canary import Canary, Probe
-from moldau.monitoring.machine.config import MonitorConfig
 from moldau.monitoring.history import HistoryWriter
 from moldau.monitoring.lag_reader import LagReader
 from moldau.monitoring.machine.alerts import Alerts, Condition
 from moldau.monitoring.machine.conditions import conditions_of
+from moldau.monitoring.machine.config import MonitorConfig
 from moldau.monitoring.machine.lag import GroupState, LagTracker, PartitionLag
 from moldau.monitoring.machine.objectives import Tracker
 from moldau.monitoring.notify import Notifier

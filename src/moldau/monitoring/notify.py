@@ -18,8 +18,8 @@ from email.message import EmailMessage
 from typing import Any, Final
 
 from moldau.client import Producer
-from moldau.monitoring.machine.config import AlertTargets, EmailTarget
 from moldau.monitoring.machine.alerts import Notice
+from moldau.monitoring.machine.config import AlertTargets, EmailTarget
 
 __all__ = ["Notifier", "as_json"]
 

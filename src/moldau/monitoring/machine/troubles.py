@@ -195,7 +195,8 @@ TROUBLES: Final = (
         "error-budget",
         Severity.CRITICAL,
         "objective {{ $labels.objective }} burns its error budget {{ $value }} times too fast",
-        'moldau_slo_burnrate{window="short"} > 14.4 and moldau_slo_burnrate{window="long"} > 14.4',
+        'moldau_slo_burnrate{window="short"} > 14.4 '
+        'and ignoring (window) moldau_slo_burnrate{window="long"} > 14.4',
         "0s",
     ),
     Trouble(
