@@ -128,6 +128,7 @@ tools:
 	command -v redis-server >/dev/null || wanted="$$wanted redis-server"; \
 	[ -x /usr/sbin/krb5kdc ] && command -v krb5-config >/dev/null \
 	  || wanted="$$wanted krb5-kdc krb5-admin-server krb5-user libkrb5-dev"; \
+	command -v prometheus >/dev/null || wanted="$$wanted prometheus"; \
 	[ -z "$$wanted" ] || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
 	  && apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
 	  apt-get install -y -qq $$wanted >/dev/null; } || true

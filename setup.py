@@ -17,6 +17,7 @@ MODULES = (
     "moldau.client._batch_builder",
     "moldau.client._fetch_reader",
     "moldau.client.metrics._stats",
+    "moldau.metrics._instruments",
     "moldau.client.producer._batch",
     "moldau.client.producer._murmur2",
     "moldau.client.producer._send_path",

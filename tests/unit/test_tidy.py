@@ -79,6 +79,7 @@ BESIDE = {
 #: Inside the broker, from top to bottom. Who is in a line uses only the lines below.
 LAYERS = (
     ("app",),
+    ("gauges",),
     ("broker_server", "controller_server"),
     ("api_table", "controller_table"),
     ("shared", "coordinators"),
@@ -100,8 +101,10 @@ LAYERS = (
     ("metadata",),
     ("forwarding", "maintenance", "raft"),
     ("log",),
-    ("local_channel", "log_lines", "loggers", "machine"),
+    ("local_channel", "log_lines", "loggers", "telemetry_store"),
+    ("machine",),
     ("config", "controller_channel", "core_files", "directory_reports", "faults", "network"),
+    ("metrics",),
 )
 
 _LOOP = "one loop in C over a record's fields: calls would cost more than they explain"

@@ -84,8 +84,9 @@ from moldau.broker.handlers.write_share_group_state import WriteShareGroupStateH
 from moldau.broker.handlers.write_txn_markers import WriteTxnMarkersHandler
 from moldau.broker.log_moves import LogMoves
 from moldau.broker.machine.supported import RACK_AWARE_SELECTOR
-from moldau.broker.machine.telemetry import ClientTelemetry
+from moldau.broker.machine.telemetry import ClientTelemetry, Payload
 from moldau.broker.metadata.machine.image import MetadataImage
+from moldau.broker.metrics.waiting import add_waiting_gauges
 from moldau.broker.network.routes import Route
 from moldau.broker.replication.manager import ReplicaManager
 from moldau.broker.replication.service import ReplicationService
@@ -117,6 +118,8 @@ class Parts:
     share_partitions: SharePartitionManager
     creation: TopicCreation
     telemetry: ClientTelemetry
+    receive_telemetry: Callable[[Payload], None] | None
+    """Gets what clients push; None: it is dropped."""
     topic_names: TopicNames
 
     @property
@@ -202,6 +205,14 @@ def _data_routes(parts: Parts) -> Routes:
         guard=guard,
         quotas=quotas,
     )
+    if parts.shared.metrics is not None:
+        add_waiting_gauges(
+            parts.shared.metrics.registry,
+            produce=produce.purgatory,
+            fetch=fetch.purgatory,
+            share_fetch=parts.share_partitions.purgatory,
+            sessions=fetch.sessions,
+        )
     return {
         ApiKey.PRODUCE: Route(produce.handle, raw=True, pipelined=True),
         ApiKey.FETCH: Route(fetch.handle, raw=True),
@@ -314,7 +325,9 @@ def _admin_routes(parts: Parts) -> Routes:
     subscriptions = GetTelemetrySubscriptionsHandler(
         parts.telemetry, elapsed_ms=parts.clock.elapsed_ms, random_bytes=parts.random_bytes
     )
-    push = PushTelemetryHandler(parts.telemetry, elapsed_ms=parts.clock.elapsed_ms)
+    push = PushTelemetryHandler(
+        parts.telemetry, elapsed_ms=parts.clock.elapsed_ms, receive=parts.receive_telemetry
+    )
     return {
         ApiKey.METADATA: Route(metadata.handle),
         ApiKey.DESCRIBE_CLUSTER: Route(cluster.handle),

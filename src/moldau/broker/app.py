@@ -27,6 +27,7 @@ from moldau.broker.config import BrokerConfig, ConfigRules, DynamicBrokerConfig,
 from moldau.broker.controller_server import ControllerServer
 from moldau.broker.core_files import keep_memory_out_of_core_files
 from moldau.broker.environment import Environment
+from moldau.broker.gauges.node import NodeObservation, broker_server
 from moldau.broker.local_channel import LoopbackTransport
 from moldau.broker.log.log_dirs import LogDir, MetaProperties, WrongLogDir
 from moldau.broker.log.machine.names import META_PROPERTIES
@@ -64,6 +65,8 @@ class NodeInfo:
     cluster_id: str
     node_id: int
     listeners: tuple[Listener, ...]
+    metrics_port: int | None = None
+    """Where metrics are served; None: nowhere."""
 
 
 class Node:
@@ -114,6 +117,10 @@ class Node:
         )
         self.controller: ControllerServer | None = None
         self.broker: BrokerServer | None = None
+        self.observation: NodeObservation | None = None
+        if environment.metrics is not None:
+            self.observation = NodeObservation(environment.metrics, config)
+            self.logs.context.on_flushed = environment.metrics.flush.update
 
     def _audit_log(self, config: BrokerConfig) -> AuditLog | None:
         """None if nothing is to be audited; ConfigError if `moldau.audit.*` is wrong."""
@@ -159,6 +166,9 @@ class Node:
         started.push_async_callback(self._finish)
         started.push_async_callback(network.stop, STOP_GRACE_S)
         await network.bind()
+        if self.observation is not None:
+            started.push_async_callback(self.observation.stop)
+            await self.observation.start()
         self._remove_clean_shutdown_files()
         self.metadata = self._metadata_shell(cluster_id)
         if self._environment.authentication is not None:
@@ -167,17 +177,20 @@ class Node:
         await self._start_metadata()
         self.metadata.subscribe(self._on_metadata)
         shared = self._shared(cluster_id)
+        if self.observation is not None:
+            self.observation.add_node(shared)
         if self.config.is_controller:
             self.controller = ControllerServer(shared)
             started.push_async_callback(self.controller.stop)
             await self.controller.start()
         if self.config.is_broker:
-            self.broker = BrokerServer(shared)
+            self.broker = broker_server(shared, self.observation)
             started.push_async_callback(self._stop_broker, self.broker)
             await self.broker.start()
         if self._audit_topic is not None:
             self._start_audit_topic(self._audit_topic, shared)
-        return NodeInfo(cluster_id, self._node_id, self._bound_listeners())
+        port = None if self.observation is None else self.observation.port
+        return NodeInfo(cluster_id, self._node_id, self._bound_listeners(), port)
 
     def _start_audit_topic(self, topic: AuditTopic, shared: Shared) -> None:
         clock = self._environment.clock

@@ -30,7 +30,7 @@ from moldau.broker.lifecycle.shell import BrokerLifecycleManager, LifecycleFaile
 from moldau.broker.log.cleaner.shell import Cleaner
 from moldau.broker.log.log_dirs import LogDir
 from moldau.broker.log_moves import LogMoves
-from moldau.broker.machine.telemetry import ClientTelemetry
+from moldau.broker.machine.telemetry import ClientTelemetry, Payload
 from moldau.broker.maintenance import Maintenance
 from moldau.broker.metadata.machine.delta import MetadataDelta
 from moldau.broker.metadata.machine.features import SUPPORTED_FEATURES
@@ -66,19 +66,29 @@ logger = logging.getLogger(__name__)
 
 
 class BrokerServer:
-    def __init__(self, shared: Shared) -> None:
+    def __init__(
+        self,
+        shared: Shared,
+        *,
+        receive_telemetry: Callable[[Payload], None] | None = None,
+        on_built: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`receive_telemetry` gets what clients push; `on_built` is called when all parts are
+        there."""
         self._shared = shared
+        self._receive_telemetry = receive_telemetry
+        self._on_built = on_built
         self._channels: list[ControllerChannel] = []
         self._tasks: set[asyncio.Task[Any]] = set()
         environment, config = shared.environment, shared.config
-        self._cleaner = Cleaner(shared.logs, config.log, environment.clock.now_ms)
-        self._telemetry = ClientTelemetry(telemetry_max_bytes=config["telemetry.max.bytes"])
+        self.cleaner = Cleaner(shared.logs, config.log, environment.clock.now_ms)
+        self.telemetry = ClientTelemetry(telemetry_max_bytes=config["telemetry.max.bytes"])
         self._waits = ImageWaits(lambda: shared.metadata.image, environment.clock)
         self.lifecycle = self._lifecycle()
         self.replicas: ReplicaManager
         self.coordinators: Coordinators
         self.share_partitions: SharePartitionManager
-        self._replication: ReplicationService
+        self.replication: ReplicationService
         self._reports: DirectoryReports
         self._creation: TopicCreation
         self._moves: LogMoves
@@ -101,7 +111,7 @@ class BrokerServer:
         self._build_parts()
         self._follow_metadata()
         self.replicas.set_strays_aside()
-        self._replication.start(self.replicas)
+        self.replication.start(self.replicas)
         await self._settled()
         self.lifecycle.set_ready_to_unfence()
         await self._reached(self.lifecycle.unfenced)
@@ -110,7 +120,7 @@ class BrokerServer:
         await self.coordinators.loaded()
         self._moves.resume()
         self._maintenance.start()
-        self._cleaner.start()
+        self.cleaner.start()
         parts = self._parts()
         routes = broker_routes(parts)
         # The node trusts itself; only what arrives over the network is checked.
@@ -118,6 +128,7 @@ class BrokerServer:
         self._requests = Dispatcher(
             guarded(routes, BROKER_RULES, shared.authorization, parts.topic_names),
             limits=shared.quotas,
+            metrics=shared.request_metrics,
         )
         listeners = [each.name for each in shared.config.broker_listeners]
         for name in listeners:
@@ -186,14 +197,14 @@ class BrokerServer:
             broker_epoch=lambda: self.lifecycle.broker_epoch,
             clock=environment.clock,
         )
-        self._replication = self._replication_service()
+        self.replication = self._replication_service()
         self.replicas = ReplicaManager(
             node_id=shared.node_id,
             logs=shared.logs,
             log_config=self._log_config,
             report_directory=self._reports.report,
             defer=asyncio.get_running_loop().call_soon,
-            replication=self._replication.replication,
+            replication=self.replication.replication,
         )
         self._creation = TopicCreation(
             channel, lambda: shared.metadata.image, lambda: shared.config, clock=environment.clock
@@ -211,6 +222,7 @@ class BrokerServer:
         self._moves = LogMoves(shared.logs, self.replicas, environment.clock.now_ms)
         self._maintenance = Maintenance(shared.logs, lambda: shared.config)
         self._built = True
+        self._on_built()
 
     def _replication_service(self) -> ReplicationService:
         shared = self._shared
@@ -229,6 +241,7 @@ class BrokerServer:
             config=lambda key: shared.config[key],
             broker_epoch=lambda: self.lifecycle.broker_epoch,
             alter_partition=alter_partition,
+            metrics=shared.metrics,
         )
 
     def _surroundings(self, channel: ControllerChannel) -> Surroundings:
@@ -256,12 +269,13 @@ class BrokerServer:
             shared=shared,
             forward=forwarding.forward,
             replicas=self.replicas,
-            replication=self._replication,
+            replication=self.replication,
             moves=self._moves,
             coordinators=self.coordinators,
             share_partitions=self.share_partitions,
             creation=self._creation,
-            telemetry=self._telemetry,
+            telemetry=self.telemetry,
+            receive_telemetry=self._receive_telemetry,
             settled=self._settled_on,
             topic_names=ImageTopicNames(
                 lambda: shared.metadata.image,
@@ -312,10 +326,10 @@ class BrokerServer:
     def _take_subscriptions(self, delta: MetadataDelta, image: MetadataImage) -> None:
         for kind, name in delta.configs:
             if kind == ResourceType.CLIENT_METRICS:
-                self._telemetry.update_subscription(name, image.configs.get((kind, name), {}))
+                self.telemetry.update_subscription(name, image.configs.get((kind, name), {}))
 
     def on_config_changed(self) -> None:
-        self._cleaner.update_config(self._shared.config.log)
+        self.cleaner.update_config(self._shared.config.log)
         self.report_cordoned()
 
     def report_cordoned(self) -> None:
@@ -349,11 +363,11 @@ class BrokerServer:
         if self._built:
             self.coordinators.close()
             await self.share_partitions.close()
-            await self._replication.stop()
+            await self.replication.stop()
             await self._creation.stop()
             await self._reports.stop()
             self._maintenance.stop()
-            await self._cleaner.stop()
+            await self.cleaner.stop()
             # Another move may have been requested in the meantime.
             await self._moves.stop()
         for task in tuple(self._tasks):

@@ -69,7 +69,7 @@ class ControllerServer:
 
         def checked(routes: dict[ApiKey, Route]) -> Dispatcher:
             found = guarded(routes, CONTROLLER_RULES, shared.authorization, topics)
-            return Dispatcher(found, limits=shared.quotas)
+            return Dispatcher(found, limits=shared.quotas, metrics=shared.request_metrics)
 
         # A request in an envelope is handled like one without, for the client that sent it.
         inside = checked(routes)

@@ -18,6 +18,7 @@ from moldau.broker.config import BrokerConfig
 from moldau.broker.log.background import Background, ThreadBackground
 from moldau.broker.log.disk import Disk, OsDisk
 from moldau.broker.metadata.machine.placement import RandomSource
+from moldau.broker.metrics.node import NodeMetrics
 from moldau.broker.network.interface import Network
 from moldau.broker.network.server import SocketNetwork
 from moldau.broker.network.transport_layer import LoginObserver
@@ -53,6 +54,8 @@ class Environment:
     """Measures how long the event loop is busy with a request."""
     check: Callable[[BrokerConfig], None] = lambda config: None
     """Raises ConfigError if `reconfigure` could not take it over."""
+    metrics: NodeMetrics | None = None
+    """None: nothing is measured."""
 
     @classmethod
     def real(cls, config: BrokerConfig) -> Environment:
@@ -91,4 +94,5 @@ class Environment:
             authentication=security.authentication,
             observe_logins=security.observe_logins,
             check=security.check,
+            metrics=NodeMetrics(),
         )

@@ -22,6 +22,8 @@ from moldau.broker.loggers import BrokerLoggers
 from moldau.broker.metadata.machine.features import SUPPORTED_FEATURES
 from moldau.broker.metadata.machine.model import Endpoint
 from moldau.broker.metadata.shell import MetadataShell
+from moldau.broker.metrics.node import NodeMetrics
+from moldau.broker.metrics.requests import RequestMetrics
 from moldau.broker.security.audit.log import AuditLog
 from moldau.broker.security.authorization.authorization import Authorization
 from moldau.broker.security.quotas.shell import ClientQuotas
@@ -53,6 +55,16 @@ class Shared:
     def config(self) -> BrokerConfig:
         """The current configuration, including dynamic changes."""
         return self.configs.current
+
+    @property
+    def metrics(self) -> NodeMetrics | None:
+        """None: nothing is measured."""
+        return self.environment.metrics
+
+    @property
+    def request_metrics(self) -> RequestMetrics | None:
+        metrics = self.environment.metrics
+        return None if metrics is None else metrics.requests
 
     @property
     def uses_acls(self) -> bool:

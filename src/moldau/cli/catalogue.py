@@ -63,6 +63,15 @@ _FAMILIES = (
         without_script=("connect", "registry", "rest"),
     ),
     _Family(
+        "Metrics and monitoring",
+        "monitoring",
+        (
+            ("metrics", "list, watch and chart the metrics of brokers and services"),
+            ("monitor", "watch lag, objectives and a canary, and send alerts"),
+        ),
+        without_script=("metrics", "monitor"),
+    ),
+    _Family(
         "Run data pipelines",
         "pipelines",
         (

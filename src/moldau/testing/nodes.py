@@ -119,6 +119,8 @@ class Node:
         self._ready = False
         self.cuts: list[dict[str, Any]] = []
         self.pid: int | None = None
+        #: Where its metrics are, if the cluster's config has `moldau.metrics.port=0`.
+        self.metrics_port: int | None = None
 
     @property
     def port(self) -> int:
@@ -149,10 +151,7 @@ class Node:
     @property
     def logs(self) -> str:
         """Everything the node has logged."""
-        try:
-            return self.log_file.read_text(errors="replace")
-        except FileNotFoundError:
-            return ""
+        return self.log_file.read_text(errors="replace") if self.log_file.exists() else ""
 
     @property
     def properties(self) -> Mapping[str, str]:
@@ -231,6 +230,7 @@ class Node:
                 self._await_end()
                 raise BrokerStartError(f"node {self.id} cannot start: {reason}\n{self.tail()}")
             self._ready = True
+            self.metrics_port = message["ready"]["metrics_port"]
 
     def start(self) -> None:
         """Start it on the data that it has, at the address that it had."""

@@ -46,6 +46,7 @@ _OPEN_PREFIXES = (
     "config.providers.",
     "listener.name.",
     "moldau.audit.",
+    "moldau.metrics.",
     "rlmm.config.",
     "rsm.config.",
 )

@@ -96,6 +96,7 @@ class FetchHandler:
         version = context.api_version
         body = decode_fetch(version, frame, body_position)
         from_follower = body.replica_id >= 0
+        context.connection.is_follower = from_follower
         replica_id = body.replica_id
         denies: DeniesTopic | None = None
         if self._guard is not None:
@@ -185,6 +186,18 @@ class _Responder:
     ) -> list[Buffer]:
         if self._follower is not None:
             self._follower.count_sent(results)
+        for slot, data in results:
+            partition = slot.partition
+            meters = None if partition is None else partition.meters
+            if meters is not None:
+                meters.fetches.mark(1)
+                if data.error_code:
+                    meters.topic.mark("FailedFetchRequestsPerSec")
+                elif data.records_size:
+                    if self._follower is None:
+                        meters.bytes_out.mark(data.records_size)
+                    else:
+                        meters.topic.replication_out.mark(data.records_size)
         nodes: Sequence[NodeEndpoint] = ()
         if self._version >= NODE_ENDPOINTS_SINCE and any(
             data.error_code in LEADER_CHANGED for _, data in results if data.error_code

@@ -25,6 +25,7 @@ from moldau.broker.handlers.support.produce_codec import (
     encode_produce_success,
     with_throttle_time,
 )
+from moldau.broker.handlers.support.refused_batches import count_refused
 from moldau.broker.log.context import AppendInfo
 from moldau.broker.log.machine.validation import RecordValidationError
 from moldau.broker.network.context import RequestContext
@@ -308,6 +309,8 @@ class ProduceHandler:
         )
 
     def _refused(self, index: int, partition: Partition, error: Exception) -> PartitionAnswer:
+        if partition.meters is not None:
+            count_refused(partition.meters, error)
         if isinstance(error, _Unverified):
             return PartitionAnswer(index, error.code, error_message=error.message or None)
         if isinstance(error, MalformedRequest):

@@ -100,6 +100,8 @@ class LogContext:
     on_cut: Callable[[CutLog], None] | None = None
     jitter: Callable[[int], int] = _no_jitter
     producer_id_expiration_ms: int = 86_400_000
+    on_flushed: Callable[[float], None] | None = None
+    """Called with the milliseconds that a flush took."""
 
     def remove_later(self, paths: list[str], delay_ms: int) -> None:
         if self.schedule_removal is not None:

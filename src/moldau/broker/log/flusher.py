@@ -12,6 +12,7 @@ import contextlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
+from time import perf_counter
 from typing import Final, Protocol
 
 from moldau.broker.log.context import LogContext, LogDirState
@@ -198,9 +199,12 @@ class Flusher:
             self._wake()
             return
         self._running = True
+        began_s = perf_counter()
 
         def done(error: BaseException | None) -> None:
             self._running = False
+            if self._context.on_flushed is not None:
+                self._context.on_flushed((perf_counter() - began_s) * 1000)
             if self._closed:
                 return
             if error is not None:

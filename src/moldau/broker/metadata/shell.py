@@ -51,6 +51,7 @@ from moldau.broker.metadata.settings import (
     voter_endpoints,
 )
 from moldau.broker.metadata.snapshotter import Snapshotter
+from moldau.broker.metrics.timing import timed
 from moldau.broker.raft.log import RaftLog
 from moldau.broker.raft.machine.batches import MetadataBatch
 from moldau.broker.raft.machine.errors import MetadataError
@@ -121,6 +122,9 @@ class MetadataShell:
         self._service: RaftService | None = None
         self._active: ActiveController | None = None
         self._snapshotter: Snapshotter | None = None
+        # For metrics: when the last applied record was written, and what decisions take in ms.
+        self.applied_time_ms = 0
+        self.on_decided: Callable[[float], None] | None = None
         self._quorum_watch: QuorumWatch | None = None
 
     # Reading ----------------------------------------------------------------------------
@@ -248,7 +252,8 @@ class MetadataShell:
             raise _failed(self._failure)
         if self._active is None or self._stopping:
             raise not_active()
-        response, committed = self._active.submit(decide, *args, **options)
+        with timed(self.on_decided):
+            response, committed = self._active.submit(decide, *args, **options)
         await committed
         return response
 
@@ -286,14 +291,9 @@ class MetadataShell:
         )
         self._active.begin(
             bootstrap_records(self._disk, self._config.metadata_log_dir),
-            departed=self._departed(controller.image),
+            departed=_departed(controller.image, self._local.id, self._loaded_end_offset),
         )
         logger.info("the controller of node %d is active in epoch %d", self._local.id, epoch)
-
-    def _departed(self, image: MetadataImage) -> tuple[int, ...]:
-        """This node's own broker, if an earlier process registered it."""
-        own = image.brokers.get(self._local.id)
-        return () if own is None or own.epoch >= self._loaded_end_offset else (own.id,)
 
     def on_step_down(self, epoch: int) -> None:
         if self._active is not None:
@@ -328,6 +328,7 @@ class MetadataShell:
                 f"{self.raft.log.directory}: batch at offset {batch.base_offset}: {error}"
             ) from error
         self._next_offset = batch.next_offset
+        self.applied_time_ms = batch.append_time_ms
         if self._snapshotter is not None:
             self._snapshotter.on_committed(batch)
 
@@ -427,3 +428,9 @@ class MetadataShell:
 
 def _failed(error: BaseException) -> ApiError:
     return ApiError(ErrorCode.KAFKA_STORAGE_ERROR, f"the metadata log has failed: {error}")
+
+
+def _departed(image: MetadataImage, node_id: int, loaded_end_offset: int) -> tuple[int, ...]:
+    """This node's own broker, if an earlier process registered it."""
+    own = image.brokers.get(node_id)
+    return () if own is None or own.epoch >= loaded_end_offset else (own.id,)

@@ -12,7 +12,7 @@ other request waits for all of them (`_held`). So everything that a producer has
 replicated together instead of one request after the other.
 
 A connection is busy while a request waits for its response (`_work`), while the kernel takes no
-more of a response (`_unsent`), while it lets others go first (`_yielding`), while its client has
+more of a response (`unsent`), while it lets others go first (`_yielding`), while its client has
 exceeded a quota (`_muted`), and while it has a request that must wait for appended ones, or too
 many of these. A busy connection handles no frames; it continues with `_handle_frames` when the last
 of these reasons ends.
@@ -82,11 +82,11 @@ class Connection:
         "_sender",
         "_stopping",
         "_stream_ended",
-        "_unsent",
         "_work",
         "_yielding",
         "info",
         "seen_tick",
+        "unsent",
     )
 
     def __init__(
@@ -106,8 +106,8 @@ class Connection:
         self._receiver = receiver
         self._decoder = FrameDecoder(request_bytes_max, host.pool)
         _limit_until_login(self._decoder, info, request_bytes_max, host.loop, self._close_for)
-        self._sender = Sender(channel, host.loop, self)
-        self._unsent = self._sender.unsent
+        self._sender = Sender(channel, host.loop, self, info.traffic)
+        self.unsent = self._sender.unsent
         self._work: asyncio.Future[Reply] | None = None
         self._appended_requests = AppendedRequests()
         self._appended = self._appended_requests.replies
@@ -152,6 +152,7 @@ class Connection:
         if not count:
             self.close()
             return
+        self.info.traffic.received += count
         if space is None:
             decoder.feed(host.receive_buffer[:count])
         else:
@@ -180,6 +181,7 @@ class Connection:
             return
         self.seen_tick = self._host.tick
         if count:
+            self.info.traffic.received += count
             self._decoder.feed(buffer[:count])
             self._decoder.detach()
             self._sender.send([])
@@ -218,7 +220,7 @@ class Connection:
         if self.info.mute_ms:
             self._muted.begin()
         if (
-            self._unsent
+            self.unsent
             or self._muted.active
             or self._work is not None
             or self._yielding
@@ -247,6 +249,7 @@ class Connection:
             frame = self._next_in_turn() if appended or self._held is not None else next_frame()
             if frame is None:
                 return sent
+            info.traffic.requests += 1
             reply = dispatch(info, frame)
             if isinstance(reply, asyncio.Future) and self._receiver.is_pipelined(frame):
                 appended.append(reply)
@@ -261,7 +264,7 @@ class Connection:
                 self._send(answers)
                 answers.clear()
                 sent = True
-                if self._unsent or self._closed:
+                if self.unsent or self._closed:
                     self._decoder.detach()
                     return sent
             elif reply is not None:
@@ -308,7 +311,7 @@ class Connection:
         """One reason to be busy has ended."""
         if self.info.mute_ms and not self._closed:
             self._muted.begin()
-        if self._closed or self._unsent or self._work is not None or self._yielding:
+        if self._closed or self.unsent or self._work is not None or self._yielding:
             return
         if self._muted.active and not self._stopping:
             return

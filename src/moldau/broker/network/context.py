@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from moldau.broker.network.machine.traffic import Traffic
 
 if TYPE_CHECKING:
     from moldau.wire.apis import ApiKey
@@ -54,6 +56,7 @@ class ConnectionInfo:
         "client_software_version",
         "connection_id",
         "grants",
+        "is_follower",
         "listener_name",
         "login_bytes_max",
         "mute_ms",
@@ -61,7 +64,9 @@ class ConnectionInfo:
         "principal",
         "security_protocol",
         "ssl_peer_name",
+        "target",
         "token_authenticated",
+        "traffic",
     )
 
     def __init__(
@@ -73,7 +78,9 @@ class ConnectionInfo:
         client_host: str = "127.0.0.1",
         client_port: int = 0,
         connection_id: str = "",
+        traffic: Traffic | None = None,
     ) -> None:
+        self.traffic = traffic if traffic is not None else Traffic()
         self.listener_name = listener_name
         self.security_protocol = security_protocol
         self.principal = principal
@@ -89,6 +96,9 @@ class ConnectionInfo:
         self.client_software_version = "unknown"
         self.mute_ms = 0
         self.grants = Grants()
+        # For metrics: whether a follower fetches here, and what the last request was for.
+        self.is_follower = False
+        self.target: Any = None
         self._close_listeners: dict[Callable[[ConnectionInfo], None], None] | None = {}
 
     @property

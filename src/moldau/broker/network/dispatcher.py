@@ -15,11 +15,14 @@ import inspect
 import logging
 import struct
 from collections.abc import Awaitable, Mapping
+from time import perf_counter_ns
 from typing import Any, Final
 
+from moldau.broker.metrics.requests import ApiMetrics, RequestMetrics
 from moldau.broker.network.context import ConnectionInfo, RequestContext
 from moldau.broker.network.interface import InvalidRequest, Reply, RequestLimits
 from moldau.broker.network.machine.refusals import refusal
+from moldau.broker.network.machine.response_errors import error_codes
 from moldau.broker.network.routes import Route
 from moldau.wire.apis import API_BY_KEY, Api, ApiKey
 from moldau.wire.codec import decode
@@ -41,7 +44,18 @@ logger = logging.getLogger(__name__)
 class _Target:
     """A route in one version, looked up by the first four bytes of a request."""
 
-    __slots__ = ("api", "copies_frame", "flexible", "handle", "key", "raw", "request", "version")
+    __slots__ = (
+        "api",
+        "copies_frame",
+        "flexible",
+        "follower_metrics",
+        "handle",
+        "key",
+        "metrics",
+        "raw",
+        "request",
+        "version",
+    )
 
     def __init__(self, key: ApiKey, api: Api, version: int, route: Route) -> None:
         self.key = key
@@ -52,6 +66,9 @@ class _Target:
         self.raw = route.raw
         # Loaded with the first request: most versions are never used.
         self.request: type[Message] | None = None
+        # Made with the first request, too.
+        self.metrics: ApiMetrics | None = None
+        self.follower_metrics: ApiMetrics | None = None
         # A coroutine starts only after dispatch has returned, when the frame is gone.
         self.copies_frame = route.raw and inspect.iscoroutinefunction(route.handle)
 
@@ -60,10 +77,16 @@ class Dispatcher:
     """Implements `interface.FrameReceiver`."""
 
     def __init__(
-        self, routes: Mapping[ApiKey, Route], *, limits: RequestLimits | None = None
+        self,
+        routes: Mapping[ApiKey, Route],
+        *,
+        limits: RequestLimits | None = None,
+        metrics: RequestMetrics | None = None,
     ) -> None:
-        """`limits` applies to all requests of clients but Produce and Fetch, which apply theirs."""
+        """`limits` applies to all requests of clients but Produce and Fetch, which apply theirs;
+        without `metrics` requests are not measured."""
         self._limits = limits
+        self._metrics = metrics
         self._targets = _targets_of(routes)
         self._newest = {target.key: target for target in self._targets.values()}
         # The two bytes of the API key, with which a request begins.
@@ -73,6 +96,43 @@ class Dispatcher:
         self._running: set[asyncio.Task[Reply]] = set()
 
     def dispatch(self, connection: ConnectionInfo, frame: memoryview) -> Reply | Awaitable[Reply]:
+        if self._metrics is None:
+            return self._dispatch(connection, frame)
+        started_ns = perf_counter_ns()
+        size = len(frame)
+        reply = self._dispatch(connection, frame)
+        target = connection.target
+        if target is None:
+            return reply
+        metrics = target.follower_metrics if connection.is_follower else target.metrics
+        if metrics is None:
+            metrics = self._metrics_of(self._metrics, target, connection)
+        if connection.mute_ms:
+            metrics.throttle.update(connection.mute_ms)
+        if reply is None or isinstance(reply, (bytes, list)):
+            metrics.done(started_ns, size)
+            return reply
+        # Mostly it is a future already; a coroutine would become one in the connection.
+        future = reply if isinstance(reply, asyncio.Future) else asyncio.ensure_future(reply)
+        metrics.waits(started_ns, size, future)
+        return future
+
+    @staticmethod
+    def _metrics_of(
+        metrics: RequestMetrics, target: _Target, connection: ConnectionInfo
+    ) -> ApiMetrics:
+        """Kafka has Fetch, and within it FetchConsumer and FetchFollower."""
+        found = metrics.api(target.api.name, target.version)
+        if target.key is ApiKey.FETCH:
+            name = "FetchFollower" if connection.is_follower else "FetchConsumer"
+            found = metrics.api(name, target.version, found)
+        if connection.is_follower:
+            target.follower_metrics = found
+        else:
+            target.metrics = found
+        return found
+
+    def _dispatch(self, connection: ConnectionInfo, frame: memoryview) -> Reply | Awaitable[Reply]:
         targets = self._targets
         try:
             api_and_version, correlation_id, length = _HEADER.unpack_from(frame)
@@ -86,7 +146,9 @@ class Dispatcher:
                 client_id = str(frame[_HEADER.size : position], "utf-8")
                 position += target.flexible
         except (KeyError, struct.error, UnicodeDecodeError, WireError) as error:
+            connection.target = None
             return self._answer_unserved(targets, frame, error)
+        connection.target = target
         context = RequestContext(
             target.key,
             target.version,
@@ -128,6 +190,8 @@ class Dispatcher:
             else:
                 response = limits.limit(context, lambda: self._handle(target, context, request))
             if isinstance(response, Message):
+                if self._metrics is not None:
+                    self._count_errors(target, response)
                 return encode_response_frame(
                     target.api, target.version, context.correlation_id, response
                 )
@@ -193,16 +257,25 @@ class Dispatcher:
         response: Awaitable[Message],
     ) -> Reply:
         try:
+            message = await response
+            if self._metrics is not None:
+                self._count_errors(target, message)
             return encode_response_frame(
-                target.api, target.version, context.correlation_id, await response
+                target.api, target.version, context.correlation_id, message
             )
         except Exception as error:
             return self._answer_error(target, context, request, error)
+
+    def _count_errors(self, target: _Target, response: Message) -> None:
+        if self._metrics is not None:
+            for code in error_codes(response):
+                self._metrics.error(target.api.name, code)
 
     def _answer_error(
         self, target: _Target, context: RequestContext, request: Message, error: Exception
     ) -> bytes:
         response = self._error_response(target, context, request, error)
+        self._count_errors(target, response)
         return encode_response_frame(target.api, target.version, context.correlation_id, response)
 
     def _error_response(

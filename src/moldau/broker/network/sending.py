@@ -11,6 +11,7 @@ from collections import deque
 from itertools import islice
 from typing import Final, Protocol
 
+from moldau.broker.network.machine.traffic import Traffic
 from moldau.broker.network.resets import reset_watch
 from moldau.broker.network.transport_layer import TransportLayer
 from moldau.wire.constants import Buffer
@@ -37,11 +38,16 @@ class SenderOwner(Protocol):
 class Sender:
     """`unsent` is what the kernel has not taken yet; others only look whether it is empty."""
 
-    __slots__ = ("_channel", "_fd", "_loop", "_notice_reset", "_owner", "unsent")
+    __slots__ = ("_channel", "_fd", "_loop", "_notice_reset", "_owner", "_traffic", "unsent")
 
     def __init__(
-        self, channel: TransportLayer, loop: asyncio.AbstractEventLoop, owner: SenderOwner
+        self,
+        channel: TransportLayer,
+        loop: asyncio.AbstractEventLoop,
+        owner: SenderOwner,
+        traffic: Traffic,
     ) -> None:
+        self._traffic = traffic
         self._channel = channel
         self._fd = channel.fileno()
         self._loop = loop
@@ -69,6 +75,7 @@ class Sender:
         except OSError as error:
             self._owner.on_broken(error)
             return
+        self._traffic.sent += sent
         if sent != size:
             self.unsent.extend(buffers)
             self._drop_sent(sent)
@@ -86,6 +93,7 @@ class Sender:
                 self._owner.on_broken(error)
                 return
             del buffers
+            self._traffic.sent += sent
             self._drop_sent(sent)
             if not self.unsent:
                 self._loop.remove_writer(self._fd)

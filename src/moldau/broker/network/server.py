@@ -23,6 +23,7 @@ from moldau.broker.network.machine.connection_rates import ConnectionRates
 from moldau.broker.network.machine.frames import BufferPool
 from moldau.broker.network.machine.limits import ConnectionLimits
 from moldau.broker.network.machine.rates import Window
+from moldau.broker.network.machine.traffic import Traffic
 from moldau.broker.network.settings import NetworkSettings
 from moldau.broker.network.transport_layer import ListenerSecurity, Plaintext
 from moldau.invariant import invariant
@@ -77,6 +78,7 @@ class Listener:
         # More clients than allowed came lately: accepting pauses.
         self._slow = False
         self.receiver: FrameReceiver | None = None
+        self.traffic = Traffic()
         self.name = name
         self.security_protocol = security_protocol
         self.security = security
@@ -182,6 +184,16 @@ class SocketNetwork:
     @property
     def addresses(self) -> Mapping[str, tuple[str, int]]:
         return {listener.name: listener.address for listener in self._listeners}
+
+    @property
+    def connections(self) -> Collection[Connection]:
+        """Those that are open; for reading."""
+        return self._connections
+
+    @property
+    def traffic(self) -> Mapping[str, Traffic]:
+        """By listener name."""
+        return {listener.name: listener.traffic for listener in self._listeners}
 
     @property
     def connection_count(self) -> int:
@@ -296,6 +308,7 @@ class SocketNetwork:
             client_host=host,
             client_port=port,
             connection_id=f"{own_host}:{own_port}-{host}:{port}-{self._accepted_count}",
+            traffic=listener.traffic,
         )
         self._accepted_count += 1
         try:
@@ -314,6 +327,7 @@ class SocketNetwork:
             sock.close()
             return
         self._connections.add(connection)
+        listener.traffic.accepted += 1
 
     def _hold_back(self, sock: socket.socket, throttle_ms: int) -> None:
         """Disconnect a client that connects too often, but not at once: it would come back."""
@@ -332,6 +346,7 @@ class SocketNetwork:
 
     def on_closed(self, connection: Connection, abandoned: asyncio.Future[Reply] | None) -> None:
         self._connections.discard(connection)
+        connection.info.traffic.closed += 1
         listener_name = connection.info.listener_name
         was_full = self._limits.full or self._limits.is_full(listener_name)
         self._limits.release(connection.info.client_host, listener_name)

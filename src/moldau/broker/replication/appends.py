@@ -77,9 +77,15 @@ class ProduceAppends:
                 ErrorCode.INVALID_TOPIC_EXCEPTION,
                 f"Cannot append to internal topic {partition.topic}",
             )
-        return partition.append(
+        info = partition.append(
             batch, now_ms=self._clock.now_ms(), acks=acks, produce_version=version, guard=guard
         )
+        meters = partition.meters
+        if meters is not None:
+            meters.produces.mark(1)
+            meters.bytes_in.mark(len(batch))
+            meters.messages_in.mark(info.last_offset - info.base_offset + 1)
+        return info
 
     def flush_in_background(self, unsafe: Sequence[Appended]) -> None:
         """For acks=0: the client does not wait for a flush that is due."""

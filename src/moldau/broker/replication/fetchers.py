@@ -17,7 +17,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
@@ -34,6 +34,7 @@ from moldau.broker.replication.partition import Partition
 from moldau.broker.replication.replica import FollowerReplica
 from moldau.clock import Alarm, Clock
 from moldau.config.section import Section
+from moldau.metrics import Meter
 from moldau.peers.channel import Channel, ChannelError, Transport
 from moldau.times import ElapsedMs
 from moldau.wire.apis import ApiKey
@@ -71,6 +72,8 @@ class FetcherNode:
     settings: Callable[[], FetcherSettings]
     broker_epoch: Callable[[], int]
     throttle: ReplicationThrottle | None = None
+    copied: Meter | None = None
+    """Counts the bytes that are copied."""
 
 
 class ReplicaFetchers:
@@ -86,6 +89,22 @@ class ReplicaFetchers:
 
     def __len__(self) -> int:
         return len(self._fetchers)
+
+    def lags(self) -> Iterator[tuple[str, int, int, int]]:
+        """Topic, partition, leader and records behind it, of everything that is copied."""
+        for (leader_id, _), fetcher in self._fetchers.items():
+            for partition, lag in fetcher.lags():
+                yield partition.topic, partition.index, leader_id, lag
+
+    @property
+    def failed_count(self) -> int:
+        """Partitions that are not copied until their leader changes."""
+        return sum(fetcher.failed_count for fetcher in self._fetchers.values())
+
+    @property
+    def dead_count(self) -> int:
+        """Fetchers that have ended although they have partitions."""
+        return sum(fetcher.task.done() for fetcher in self._fetchers.values())
 
     def follow(self, partition: Partition, leader: NodeEndpoint) -> None:
         """Copy the partition from `leader`, in the partition's leader epoch."""
@@ -186,6 +205,16 @@ class _FetcherTask:
             leader.node_id, leader.host, leader.port, self._node.listener_name
         )
 
+    def lags(self) -> Iterator[tuple[Partition, int]]:
+        for key, replica in self.replicas.items():
+            state = self._fetcher.state(key)
+            if state is not None and state.lag is not None:
+                yield replica.partition, max(0, state.lag)
+
+    @property
+    def failed_count(self) -> int:
+        return len(self._fetcher.failed)
+
     def add(self, key: PartitionKey, replica: FollowerReplica) -> None:
         partition = replica.partition
         self.replicas[key] = replica
@@ -245,6 +274,8 @@ class _FetcherTask:
         )
 
     def _count(self, partitions: Mapping[PartitionKey, FetchedPartition]) -> None:
+        if self._node.copied is not None:
+            self._node.copied.mark(sum(len(each.records or b"") for each in partitions.values()))
         throttle = self._node.throttle
         if throttle is None:
             return

@@ -15,6 +15,7 @@ from uuid import UUID
 from moldau.broker.replication.machine.events import IsrAccepted, IsrRefused, ProposeIsr
 from moldau.broker.replication.surroundings import Proposer
 from moldau.clock import Clock, pause
+from moldau.metrics import Meter
 from moldau.peers.channel import ChannelError
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import AlterPartitionRequest, AlterPartitionResponse
@@ -37,12 +38,15 @@ class IsrProposals:
         broker_epoch: Callable[[], int],
         send: Callable[[AlterPartitionRequest], Awaitable[AlterPartitionResponse]],
         clock: Clock,
+        refused: Meter | None = None,
     ) -> None:
-        """`send` returns the active controller's response, or raises ChannelError or ApiError."""
+        """`send` returns the active controller's response, or raises ChannelError or ApiError;
+        `refused` counts what the controller does not accept."""
         self._node_id = node_id
         self._broker_epoch = broker_epoch
         self._send = send
         self._clock = clock
+        self._refused = refused
         self._waiting: _Waiting = {}
         self._task: asyncio.Task[None] | None = None
         self._closed = False
@@ -105,6 +109,8 @@ class IsrProposals:
             del self._waiting[place]
         error = ErrorCode(answer.error_code)
         if error is not ErrorCode.NONE:
+            if self._refused is not None:
+                self._refused.mark(1)
             partition.step(IsrRefused(proposal, error))
             return place not in self._waiting
         partition.step(

@@ -26,6 +26,7 @@ from moldau.broker.metadata.machine.delta import MetadataDelta
 from moldau.broker.metadata.machine.image import MetadataImage
 from moldau.broker.metadata.machine.model import Partition as PartitionState
 from moldau.broker.metadata.machine.model import ResourceType, Topic
+from moldau.broker.metrics.node import NodeMetrics
 from moldau.broker.replication.durability import replace_log
 from moldau.broker.replication.hosted_logs import HostedLogs
 from moldau.broker.replication.machine.cluster_view import ClusterView
@@ -75,6 +76,7 @@ class Replication:
     elapsed_ms: Callable[[], ElapsedMs]
     lag_ms_max: Callable[[], int]
     inter_broker_listener: str
+    metrics: NodeMetrics | None = None
 
 
 class _NodeSurroundings:
@@ -85,6 +87,11 @@ class _NodeSurroundings:
         self.elapsed_ms = replication.elapsed_ms
         self.lag_ms_max = replication.lag_ms_max
         self.propose = replication.propose
+        self._metrics = replication.metrics
+
+    def isr_changed(self, before: frozenset[int], after: frozenset[int]) -> None:
+        if self._metrics is not None:
+            self._metrics.isr_changed(before, after)
 
 
 class ReplicaManager:
@@ -104,6 +111,7 @@ class ReplicaManager:
         done in the loop's next turn."""
         self._node_id = node_id
         self._fetchers = replication.fetchers
+        self._metrics = replication.metrics
         self._inter_broker_listener = replication.inter_broker_listener
         self._view = ClusterView(node_id)
         self._surroundings = _NodeSurroundings(replication, self._view)
@@ -368,6 +376,9 @@ class ReplicaManager:
             topic_id=topic.id,
             log=log,
             surroundings=self._surroundings,
+            meters=None
+            if self._metrics is None
+            else self._metrics.topics.open(topic.name, index),
         )
         hosted = self._topics.get(topic.name)
         if hosted is None:
@@ -396,6 +407,8 @@ class ReplicaManager:
         if not hosted:
             self._topics.pop(topic_id.bytes, None)
             self._topics.pop(name, None)
+        if partition.meters is not None and self._metrics is not None:
+            self._metrics.topics.close(partition.meters)
         self._fetchers.leave(partition)
         # A waiter must not find the partition when it is called, so this comes after the removal.
         partition.stop(error)

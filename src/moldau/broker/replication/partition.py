@@ -13,6 +13,7 @@ from moldau.broker.log.context import AppendInfo, AppendOrigin
 from moldau.broker.log.log import Log
 from moldau.broker.log.machine.producer_state import Verification
 from moldau.broker.machine.topics import INTERNAL_TOPICS
+from moldau.broker.metrics.topics import PartitionMeters
 from moldau.broker.replication import reading
 from moldau.broker.replication.machine.events import (
     CommitUpTo,
@@ -45,6 +46,7 @@ class Partition:
         "internal",
         "leader_epoch_start_offset",
         "log",
+        "meters",
         "replicas",
         "role",
         "topic",
@@ -61,7 +63,10 @@ class Partition:
         topic_id: UUID,
         log: Log,
         surroundings: Surroundings,
+        meters: PartitionMeters | None = None,
     ) -> None:
+        """`meters` count what goes in and out; without them nothing is counted."""
+        self.meters = meters
         self.topic = topic
         self.index = index
         self.internal = topic in INTERNAL_TOPICS
@@ -272,6 +277,7 @@ class Partition:
         """Pass an event to the leader, if this node leads, and do what it decides."""
         if self._leader is None:
             return
+        isr = self._leader.isr
         for effect in self._leader.step(event):
             match effect:
                 case CommitUpTo(offset):
@@ -279,6 +285,8 @@ class Partition:
                 case ProposeIsr():
                     self._surroundings.propose(self, effect)
         self.role.isr_changed(self._leader.partition_epoch)
+        if self._leader.isr != isr:
+            self._surroundings.isr_changed(isr, self._leader.isr)
 
     def tick(self) -> None:
         """Check whether a follower has been behind for too long."""

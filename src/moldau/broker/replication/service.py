@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
+from moldau.broker.metrics.node import NodeMetrics
 from moldau.broker.replication.fetchers import FetcherNode, FetcherSettings, ReplicaFetchers
 from moldau.broker.replication.isr_proposals import IsrProposals
 from moldau.broker.replication.machine.throttle import ReplicationThrottle
@@ -35,6 +36,7 @@ class ReplicationService:
         config: Callable[[str], Any],
         broker_epoch: Callable[[], int],
         alter_partition: Callable[[AlterPartitionRequest], Awaitable[AlterPartitionResponse]],
+        metrics: NodeMetrics | None = None,
     ) -> None:
         """`config(key)` returns the current value of a config; `alter_partition` sends to the
         active controller and raises ChannelError or ApiError if there is no response."""
@@ -53,10 +55,15 @@ class ReplicationService:
                 settings=self._settings,
                 broker_epoch=broker_epoch,
                 throttle=self._throttle("follower.replication.throttled.rate"),
+                copied=None if metrics is None else metrics.topics.replication_in,
             )
         )
         self._proposals = IsrProposals(
-            node_id=node_id, broker_epoch=broker_epoch, send=alter_partition, clock=clock
+            node_id=node_id,
+            broker_epoch=broker_epoch,
+            send=alter_partition,
+            clock=clock,
+            refused=None if metrics is None else metrics.failed_isr_updates,
         )
         self.replication = Replication(
             fetchers=self._fetchers,
@@ -64,7 +71,12 @@ class ReplicationService:
             elapsed_ms=clock.elapsed_ms,
             lag_ms_max=self.lag_ms_max,
             inter_broker_listener=inter_broker_listener,
+            metrics=metrics,
         )
+
+    @property
+    def fetchers(self) -> ReplicaFetchers:
+        return self._fetchers
 
     def _settings(self) -> FetcherSettings:
         """Needed with every fetch, so it is not read from the configuration each time."""

@@ -34,6 +34,10 @@ class Surroundings(Protocol):
         """replica.lag.time.max.ms"""
         ...
 
+    def isr_changed(self, before: frozenset[int], after: frozenset[int]) -> None:
+        """The in-sync replicas of a partition that this node leads have changed."""
+        ...
+
     def propose(self, partition: Proposer, proposal: ProposeIsr) -> None:
         """Have the controller change the ISR; its response is passed to `partition.step`."""
         ...

@@ -45,6 +45,12 @@ def add_arguments(parser: Parser) -> None:
         help="with --spark: properties file with settings of the pipelines' clients, if the broker "
         "has no PLAINTEXT listener",
     )
+    parser.add_argument(
+        "--metrics-port",
+        type=int,
+        metavar="P",
+        help="serve metrics at http://127.0.0.1:P/metrics (moldau.metrics.port); 0 chooses a port",
+    )
     add_override(parser)
 
 

@@ -75,7 +75,11 @@ def run_start(arguments: argparse.Namespace) -> int:
                     f"{option} cannot be combined with a file. Use --override {key}=... instead"
                 )
         properties = read_properties(arguments.file)
-    config = load_config(properties, arguments.override)
+    overrides = list(arguments.override)
+    metrics_port = getattr(arguments, "metrics_port", None)
+    if metrics_port is not None:
+        overrides.append(f"moldau.metrics.port={metrics_port}")
+    config = load_config(properties, overrides)
     warn_of_ignored_keys(config)
     if formatted_folders(config):
         _require_folders(config)

@@ -23,9 +23,9 @@ from moldau.client.errors import (
     error_for,
 )
 from moldau.client.metrics import KafkaMetric, MetricName, Metrics
-from moldau.client.telemetry.machine.otlp import Point, encode_metrics, telemetry_name
 from moldau.client.telemetry.machine.state import Ask, Push, Subscription, TelemetryState
 from moldau.clock import pause
+from moldau.metrics.otlp import Point, encode_metrics, telemetry_name
 from moldau.times import ElapsedMs, WallMs
 from moldau.wire.compression import Compression, compress
 from moldau.wire.errors import ErrorCode

@@ -57,7 +57,15 @@ class Control:
         asyncio.get_running_loop().add_reader(self._socket.fileno(), self._on_readable)
 
     def announce(self, info: NodeInfo) -> None:
-        self._tell({"ready": {"cluster_id": info.cluster_id, "pid": os.getpid()}})
+        self._tell(
+            {
+                "ready": {
+                    "cluster_id": info.cluster_id,
+                    "pid": os.getpid(),
+                    "metrics_port": info.metrics_port,
+                }
+            }
+        )
 
     def _on_readable(self) -> None:
         try:

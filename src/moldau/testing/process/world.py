@@ -12,6 +12,7 @@ from moldau.broker.environment import Environment
 from moldau.broker.log.background import Background
 from moldau.broker.machine.supported import check_supported
 from moldau.broker.metadata.formatting import format_storage
+from moldau.broker.metrics.node import NodeMetrics
 from moldau.broker.network.server import SocketNetwork
 from moldau.broker.node_security import NodeSecurity
 from moldau.peers.node_channel import ChannelSettings, NodeTransport, response_bytes_max
@@ -21,6 +22,9 @@ from moldau.testing.process.disk import ThrowAwayDisk
 from moldau.testing.process.network import NODE_PREFIX, FaultyNetwork, Switchboard
 
 __all__ = ["World"]
+
+#: A node under test is measured where its metrics are asked for.
+METRICS_PORT = "moldau.metrics.port"
 
 
 class World:
@@ -74,6 +78,7 @@ class World:
             reconfigure=security.update,
             authentication=security.authentication,
             check=security.check,
+            metrics=NodeMetrics() if METRICS_PORT in config.originals else None,
         )
 
     def format(self, cluster_id: str) -> None:

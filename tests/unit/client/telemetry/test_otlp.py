@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from moldau.client.telemetry.machine.otlp import Point, encode_metrics, telemetry_name
+from moldau.metrics.otlp import Point, encode_metrics, telemetry_name
 
 
 @pytest.mark.parametrize(

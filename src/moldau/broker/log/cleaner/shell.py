@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 import logging
 import uuid
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterator
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from moldau.broker.log.cleaner.compaction import remove_unfinished
@@ -83,6 +83,19 @@ class Cleaning(NamedTuple):
     sources: dict[int, Segment]
 
 
+class CleanerStats:
+    """What compaction has done, for metrics."""
+
+    __slots__ = ("dead_workers", "dirty_percent", "last_run_ms", "last_seconds", "recopy_percent")
+
+    def __init__(self, now_ms: int) -> None:
+        self.recopy_percent = 0
+        self.last_seconds = 0.0
+        self.dead_workers = 0
+        self.dirty_percent = 0
+        self.last_run_ms = now_ms
+
+
 class Cleaner:
     def __init__(
         self,
@@ -99,6 +112,7 @@ class Cleaner:
         self._make_worker = make_worker
         self._sleep = sleep
         self._tasks: list[asyncio.Task[None]] = []
+        self.stats = CleanerStats(now_ms())
         self._first_dirty: dict[Partition, FirstDirty] | None = None
         self._in_progress: set[Log] = set()
         # Logs that cannot be cleaned, and those whose trouble has been reported.
@@ -106,6 +120,11 @@ class Cleaner:
         self._reported: set[Log] = set()
         # Logs that could not be cleaned in this round: the others come first.
         self._put_off: set[Log] = set()
+
+    @property
+    def uncleanable(self) -> Collection[Log]:
+        """Logs that are damaged, and are not compacted any more."""
+        return self._uncleanable
 
     # Life ---------------------------------------------------------------------------
 
@@ -155,6 +174,7 @@ class Cleaner:
             return await self._clean(cleaning, worker)
         except Exception:
             # One log's trouble must not end the cleaning of all others.
+            self.stats.dead_workers += 1
             logger.exception("%s: cleaning failed", cleaning.log.dir)
             return None
 
@@ -182,6 +202,8 @@ class Cleaner:
         logs = self._manager.compacted_logs()
         self._forget_all_but(logs)
         found = filthiest(self._candidates(logs))
+        self.stats.dirty_percent = 0 if found is None else int(found[1].dirty_ratio * 100)
+        self.stats.last_run_ms = self._now_ms()
         return None if found is None else self._cleaning(*found)
 
     def _candidates(self, logs: list[Log]) -> Iterator[tuple[Log, CleanRange, CleaningPolicy]]:
@@ -326,6 +348,8 @@ class Cleaner:
             return None
         self._offsets()[log.topic, log.partition] = FirstDirty(done.end_offset, log.topic_id)
         self._reported.discard(log)
+        self.stats.recopy_percent = 100 * done.bytes_written // max(done.bytes_read, 1)
+        self.stats.last_seconds = (self._now_ms() - cleaning.job.now_ms) / 1000
         if done.records_invalid:
             logger.warning("%s: dropped %d records without a key", log.dir, done.records_invalid)
         logger.info(

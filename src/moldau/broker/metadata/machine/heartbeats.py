@@ -93,6 +93,11 @@ class BrokerHeartbeats:
         else:
             self._update(broker_id, fenced=fenced, metadata_offset=broker.metadata_offset)
 
+    def seen_ms(self, broker_id: int) -> ElapsedMs | None:
+        """When its last heartbeat arrived, None if it has no session."""
+        contact = self._contacts.get(broker_id)
+        return None if contact is None else contact.seen_ms
+
     def remove(self, broker_id: int) -> None:
         """Remove the incarnation and its session."""
         self._contacts.pop(broker_id, None)

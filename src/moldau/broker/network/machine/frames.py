@@ -51,6 +51,16 @@ class BufferPool:
         self._waiting: list[Callable[[], None]] = []
         self.full = False
 
+    @property
+    def held(self) -> int:
+        """Bytes of requests that have not been received completely."""
+        return self._held
+
+    @property
+    def available(self) -> int:
+        """How many more may be held; 2^63-1 without a limit."""
+        return 2**63 - 1 if self._held_max is None else max(0, self._held_max - self._held)
+
     def count(self, change: int) -> None:
         """A connection holds so many bytes more or less."""
         self._held += change

@@ -48,12 +48,14 @@ class Waiter(ABC):
 class Purgatory:
     """All waiting requests of one kind."""
 
-    __slots__ = ("_count", "_timers", "_waiters_max")
+    __slots__ = ("_count", "_timers", "_waiters_max", "expired_count")
 
     def __init__(self, timers: Timers, waiters_max: int = WAITERS_MAX) -> None:
         self._timers = timers
         self._waiters_max = waiters_max
         self._count = 0
+        # How many ended at their timeout.
+        self.expired_count = 0
 
     def __len__(self) -> int:
         return self._count
@@ -84,4 +86,5 @@ class Purgatory:
     def _expire(self, waiter: Waiter) -> None:
         waiter._timer = None
         if not waiter.finished:
+            self.expired_count += 1
             waiter.on_timeout()

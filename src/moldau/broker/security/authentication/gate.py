@@ -121,6 +121,7 @@ class SaslGate:
                 self._state = _State.HANDSHAKE
                 return self._on_request(frame)
             if now_ms > self._expires_ms:
+                connection.traffic.expired += 1
                 raise InvalidRequest(
                     f"the session of {connection.principal} has expired and the client has not "
                     "logged in again"

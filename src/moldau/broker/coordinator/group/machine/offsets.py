@@ -95,6 +95,13 @@ class OffsetStore:
 
     # Reading.
 
+    @property
+    def count(self) -> int:
+        """How many offsets are committed."""
+        return sum(
+            len(partitions) for topics in self._groups.values() for partitions in topics.values()
+        )
+
     def get(self, group_id: str, topic: str, partition: int) -> CommittedOffset | None:
         return self._groups.get(group_id, {}).get(topic, {}).get(partition)
 

@@ -105,6 +105,10 @@ class GroupShard:
             kind: each for each in self._sections for kind in each.TIMERS
         }
 
+    @property
+    def offset_count(self) -> int:
+        return self._offsets.count
+
     # Replay: the only mutator of replicated state.
 
     def replay(self, offset: int, producer_id: int, key: Message, value: Message | None) -> None:

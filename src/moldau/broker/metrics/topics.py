@@ -1,0 +1,92 @@
+"""What goes in and out: of each partition, its topic, and all topics.
+
+A partition's meter has its topic's as its parent, and that one the broker's: one call counts in all
+three. Meters are made when a partition is opened and removed with it.
+"""
+
+from __future__ import annotations
+
+from moldau.broker.metrics.tables import ALL_TOPICS, PARTITION, TOPIC
+from moldau.metrics import Meter, Registry
+
+__all__ = ["PartitionMeters", "TopicMeters", "TopicMetrics"]
+
+
+class TopicMeters:
+    """Those of one topic."""
+
+    __slots__ = ("_metrics", "fetches", "name", "partitions", "produces", "replication_out")
+
+    def __init__(self, metrics: TopicMetrics, name: str) -> None:
+        self._metrics = metrics
+        self.name = name
+        self.produces = self.meter("TotalProduceRequestsPerSec")
+        self.fetches = self.meter("TotalFetchRequestsPerSec")
+        self.replication_out = metrics.replication_out
+        self.partitions = 0
+
+    def meter(self, name: str) -> Meter:
+        metrics = self._metrics
+        return metrics.registry.meter(TOPIC[name], self.name, parent=metrics.all[name])
+
+    def mark(self, name: str, events: int = 1) -> None:
+        """For what is rare."""
+        self.meter(name).mark(events)
+
+
+class PartitionMeters:
+    """Those of one partition: what the hot path marks."""
+
+    __slots__ = ("bytes_in", "bytes_out", "fetches", "index", "messages_in", "produces", "topic")
+
+    def __init__(self, metrics: TopicMetrics, topic: TopicMeters, index: int) -> None:
+        def meter(name: str) -> Meter:
+            return metrics.registry.meter(
+                PARTITION[name], topic.name, str(index), parent=topic.meter(name)
+            )
+
+        self.topic = topic
+        self.index = index
+        self.bytes_in = meter("BytesInPerSec")
+        self.messages_in = meter("MessagesInPerSec")
+        self.bytes_out = meter("BytesOutPerSec")
+        self.produces = topic.produces
+        self.fetches = topic.fetches
+
+
+class TopicMetrics:
+    """`kafka.server:type=BrokerTopicMetrics`."""
+
+    def __init__(self, registry: Registry) -> None:
+        self.registry = registry
+        self.all = {name: registry.meter(spec) for name, spec in ALL_TOPICS.items()}
+        self.replication_in = self.all["ReplicationBytesInPerSec"]
+        self.replication_out = self.all["ReplicationBytesOutPerSec"]
+        self._topics: dict[str, TopicMeters] = {}
+
+    def open(self, topic: str, index: int) -> PartitionMeters:
+        """The meters of a partition that this broker hosts from now on."""
+        meters = self._topics.get(topic)
+        if meters is None:
+            meters = self._topics[topic] = TopicMeters(self, topic)
+        meters.partitions += 1
+        return PartitionMeters(self, meters, index)
+
+    def close(self, meters: PartitionMeters) -> None:
+        """The partition is not here any more; the last one takes its topic with it."""
+        topic = meters.topic
+        for spec in PARTITION.values():
+            self.registry.remove(spec, topic.name, str(meters.index))
+        topic.partitions -= 1
+        if not topic.partitions and self._topics.get(topic.name) is topic:
+            del self._topics[topic.name]
+            for spec in TOPIC.values():
+                self.registry.remove(spec, topic.name)
+
+    def failed(self, topic: str | None, name: str) -> None:
+        """Something failed for a topic, or for one that is not here."""
+        meters = self._topics.get(topic) if topic is not None else None
+        if meters is None:
+            self.all[name].mark(1)
+        else:
+            meters.mark(name)

@@ -1,0 +1,257 @@
+# cython: annotation_typing=False, boundscheck=False, wraparound=False
+"""What numbers are collected in: meters and histograms, cheap enough to be updated per request.
+
+Plain Python, and with `_instruments.pxd` beside it also the source of a compiled module with the
+same names and results. All instruments of a registry share a `Ticker`, which its owner advances:
+an update reads no clock. Rates are Yammer's moving averages (5 s steps, one, five and fifteen
+minutes), which is what Kafka reports. Histograms count in buckets of at most 6 % width and weigh
+recent values more (forward decay with Yammer's factor), so that percentiles describe about the last
+five minutes; nothing is sampled or sorted, and memory is fixed.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from typing import Final
+
+STEP_SECONDS: Final = 5.0
+#: As in Yammer's exponentially decaying sample: values of the last five minutes dominate.
+DECAY_PER_SECOND: Final = 0.015
+#: Weights grow by e^(0.015 * 3600) = 2.8e23 within this time, which a double holds easily.
+RESCALE_SECONDS: Final = 3600.0
+#: After so many steps without events a moving average is zero for every purpose.
+STEPS_MAX: Final = 5000
+
+#: The smallest step that is told apart: a microsecond, in milliseconds.
+UNITS: Final = 1024.0
+SUB_BUCKETS: Final = 16
+#: Enough for values up to 2^45.
+BUCKETS: Final = 54 * SUB_BUCKETS
+VALUE_MAX: Final = 2.0**45
+
+_ALPHA_1: Final = 1.0 - math.exp(-STEP_SECONDS / 60.0)
+_ALPHA_5: Final = 1.0 - math.exp(-STEP_SECONDS / 300.0)
+_ALPHA_15: Final = 1.0 - math.exp(-STEP_SECONDS / 900.0)
+
+
+class Ticker:
+    """The time of all instruments of a registry, as far as it has been advanced."""
+
+    def __init__(self, now_s: float = 0.0) -> None:
+        self.start_s = now_s
+        self.now_s = now_s
+        self.step = 0
+        #: The weight of a value that is recorded now, relative to one recorded at `landmark_s`.
+        self.weight = 1.0
+        self.landmark_s = now_s
+
+    def advance(self, now_s: float) -> None:
+        """It is now `now_s`, in seconds of a clock that does not jump."""
+        if now_s <= self.now_s:
+            return
+        self.now_s = now_s
+        self.step = int((now_s - self.start_s) / STEP_SECONDS)
+        if now_s - self.landmark_s > RESCALE_SECONDS:
+            self.landmark_s = now_s
+        self.weight = math.exp(DECAY_PER_SECOND * (now_s - self.landmark_s))
+
+
+class Meter:
+    """Counts events and how many there are per second."""
+
+    def __init__(self, ticker: Ticker, parent: Meter | None = None, scale: float = 1.0) -> None:
+        """Events of this meter are also events of its `parent`. Rates are multiplied by `scale`:
+        idle nanoseconds per second become the share of time."""
+        self._ticker = ticker
+        self._parent = parent
+        self._scale = scale
+        self._start_s = ticker.now_s
+        self._step = ticker.step
+        self._uncounted = 0.0
+        self._initialized = False
+        self._rate_1 = 0.0
+        self._rate_5 = 0.0
+        self._rate_15 = 0.0
+        self.count = 0
+
+    def mark(self, events: int = 1) -> None:
+        meter: Meter | None = self
+        while meter is not None:
+            if meter._step != meter._ticker.step:
+                meter._advance()
+            meter.count += events
+            meter._uncounted += events
+            meter = meter._parent
+
+    def _advance(self) -> None:
+        """Catch up with the ticker: everything uncounted happened in the first step."""
+        steps = min(self._ticker.step - self._step, STEPS_MAX)
+        self._step = self._ticker.step
+        rate = self._uncounted / STEP_SECONDS
+        self._uncounted = 0.0
+        if self._initialized:
+            self._rate_1 += _ALPHA_1 * (rate - self._rate_1)
+            self._rate_5 += _ALPHA_5 * (rate - self._rate_5)
+            self._rate_15 += _ALPHA_15 * (rate - self._rate_15)
+        elif self.count:
+            # A moving average begins with its first rate, as Yammer's does.
+            self._initialized = True
+            self._rate_1 = rate
+            self._rate_5 = rate
+            self._rate_15 = rate
+        if steps > 1:
+            self._rate_1 *= (1.0 - _ALPHA_1) ** (steps - 1)
+            self._rate_5 *= (1.0 - _ALPHA_5) ** (steps - 1)
+            self._rate_15 *= (1.0 - _ALPHA_15) ** (steps - 1)
+
+    def rate(self, minutes: int) -> float:
+        """Events per second over about 1, 5 or 15 minutes."""
+        if self._step != self._ticker.step:
+            self._advance()
+        if minutes == 1:
+            return self._rate_1 * self._scale
+        return (self._rate_5 if minutes == 5 else self._rate_15) * self._scale
+
+    @property
+    def mean_rate(self) -> float:
+        """Events per second since the meter was made."""
+        elapsed_s = self._ticker.now_s - self._start_s
+        return self.count * self._scale / elapsed_s if elapsed_s > 0 else 0.0
+
+
+class Histogram:
+    """How values are distributed: bytes, milliseconds."""
+
+    def __init__(self, ticker: Ticker) -> None:
+        self._ticker = ticker
+        self._landmark_s = ticker.landmark_s
+        self._buckets = array("d", bytes(8 * BUCKETS))
+        self._weight = 0.0
+        self._squares = 0.0
+        self.count = 0
+        self.sum = 0.0
+        self._max = -math.inf
+        self._min = math.inf
+
+    def update(self, value: float) -> None:
+        if self._landmark_s != self._ticker.landmark_s:
+            self._rescale()
+        index = bucket_of(value)
+        weight = self._ticker.weight
+        self._buckets[index] += weight
+        self._weight += weight
+        self.count += 1
+        self.sum += value
+        self._squares += value * value
+        if value > self._max:
+            self._max = value
+        if value < self._min:
+            self._min = value
+
+    def _rescale(self) -> None:
+        """Express all weights relative to the ticker's new landmark."""
+        factor = math.exp(-DECAY_PER_SECOND * (self._ticker.landmark_s - self._landmark_s))
+        self._landmark_s = self._ticker.landmark_s
+        total = 0.0
+        for index in range(BUCKETS):
+            weight = self._buckets[index] * factor
+            self._buckets[index] = weight
+            total += weight
+        self._weight = total
+
+    def percentile(self, fraction: float) -> float:
+        """The value that `fraction` of the recent values do not exceed."""
+        if self.count == 0:
+            return 0.0
+        if self._landmark_s != self._ticker.landmark_s:
+            self._rescale()
+        wanted = fraction * self._weight
+        seen = 0.0
+        last = 0
+        for index in range(BUCKETS):
+            weight = self._buckets[index]
+            if weight > 0.0:
+                last = index
+                seen += weight
+                if seen >= wanted:
+                    break
+        return min(max(value_of(last), self.min), self.max)
+
+    @property
+    def max(self) -> float:
+        """The largest value ever."""
+        return self._max if self.count else 0.0
+
+    @property
+    def min(self) -> float:
+        """The smallest value ever."""
+        return self._min if self.count else 0.0
+
+    @property
+    def mean(self) -> float:
+        return self.sum / self.count if self.count else 0.0
+
+    @property
+    def std_dev(self) -> float:
+        if self.count < 2:
+            return 0.0
+        variance = (self._squares - self.sum * self.sum / self.count) / (self.count - 1)
+        return math.sqrt(variance) if variance > 0.0 else 0.0
+
+
+def bucket_of(value: float) -> int:
+    """Small values have a bucket each; above them each power of two has sixteen buckets."""
+    if value <= 0.0:
+        return 0
+    units = int((value if value < VALUE_MAX else VALUE_MAX) * UNITS)
+    shift = 0
+    while units >= 2 * SUB_BUCKETS:
+        units >>= 1
+        shift += 1
+    return shift * SUB_BUCKETS + units
+
+
+def value_of(index: int) -> float:
+    """The middle of a bucket."""
+    if index < 2 * SUB_BUCKETS:
+        return index / UNITS
+    shift = index // SUB_BUCKETS - 1
+    units = index - shift * SUB_BUCKETS
+    return (units + 0.5) * 2.0**shift / UNITS
+
+
+class RequestTimes:
+    """The phases of one API's requests; one call records them all."""
+
+    def __init__(
+        self,
+        *,
+        total: Histogram,
+        local: Histogram,
+        remote: Histogram,
+        request_bytes: Histogram,
+        errors_none: Meter,
+        parent: RequestTimes | None = None,
+    ) -> None:
+        """A request that is recorded here is recorded in `parent`, too."""
+        self._parent = parent
+        self._total = total
+        self._local = local
+        self._remote = remote
+        self._bytes = request_bytes
+        self._none = errors_none
+        #: Requests that were answered; the phases that take no time have as many zeros.
+        self.count = 0
+
+    def record(self, local_ns: int, remote_ns: int, size: int, failed: int = 0) -> None:
+        """A request of `size` bytes is answered. `failed`: its errors are counted elsewhere."""
+        self.count += 1
+        self._local.update(local_ns * 1e-6)
+        self._remote.update(remote_ns * 1e-6)
+        self._total.update((local_ns + remote_ns) * 1e-6)
+        self._bytes.update(size)
+        if not failed:
+            self._none.mark(1)
+        if self._parent is not None:
+            self._parent.record(local_ns, remote_ns, size, failed)
