@@ -54,8 +54,9 @@ _FAMILIES = (
         (
             ("registry", "run the Schema Registry"),
             ("rest", "run the REST Proxy: Kafka over HTTP"),
+            ("mqtt", "run the MQTT proxy: devices publish to topics and subscribe to them"),
         ),
-        without_script=("registry", "rest"),
+        without_script=("registry", "rest", "mqtt"),
     ),
     _Family(
         "Run data pipelines",
