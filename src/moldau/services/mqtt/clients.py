@@ -15,7 +15,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Final
 
-from moldau.client import AsyncAdmin, AsyncConsumer, AsyncProducer, KafkaError
+from moldau.client import AsyncAdmin, AsyncConsumer, AsyncProducer, KafkaError, TopicPartition
 from moldau.client.errors import AuthenticationError
 from moldau.services.mqtt.config import MqttConfig
 from moldau.services.mqtt.hub import Hub
@@ -39,13 +39,16 @@ Consumer = AsyncConsumer[bytes | None, bytes | None]
 class ClientSet:
     """The clients of one user."""
 
-    def __init__(self, config: MqttConfig, overlay: dict[str, str]) -> None:
+    def __init__(
+        self, config: MqttConfig, overlay: dict[str, str], written: dict[TopicPartition, int]
+    ) -> None:
+        self.written = written
         self._config = config
         self._overlay = overlay
         self.admin = AsyncAdmin(self._settings("admin"))
         self.producer = AsyncProducer({**self._settings("producer"), "client.id": "mqtt-proxy"})
         reader = {**self._settings("consumer"), "client.id": "mqtt-proxy"}
-        self.hub = Hub(config, reader, self.admin)
+        self.hub = Hub(config, reader, self.admin, written)
         self.shared = SharedReaders(config, self._settings("share"), self.admin)
         self.users = 0
         self._started: asyncio.Task[None] | None = None
@@ -113,7 +116,9 @@ class Clients:
 
     def __init__(self, config: MqttConfig) -> None:
         self._config = config
-        self.own = ClientSet(config, {})
+        #: The ends of what was written by any set.
+        self.written: dict[TopicPartition, int] = {}
+        self.own = ClientSet(config, {}, self.written)
         self._of_users: OrderedDict[bytes, ClientSet] = OrderedDict()
         self._closing: set[asyncio.Task[None]] = set()
 
@@ -128,7 +133,8 @@ class Clients:
         found = self._of_users.get(key)
         if found is None or found.failed:
             self._make_room()
-            found = self._of_users[key] = ClientSet(self._config, self._login(user, password))
+            found = ClientSet(self._config, self._login(user, password), self.written)
+            self._of_users[key] = found
         self._of_users.move_to_end(key)
         found.users += 1
         try:

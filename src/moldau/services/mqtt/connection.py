@@ -30,6 +30,8 @@ logger = logging.getLogger(__name__)
 _INBOX_MAX: Final = 512
 _INBOX_BYTES_MAX: Final = 1 << 20
 _REASON_TEXT_MAX: Final = 500
+#: For a client to read why it is disconnected.
+_LINGER_S: Final = 1.0
 
 
 class Connection(asyncio.Protocol):
@@ -45,6 +47,7 @@ class Connection(asyncio.Protocol):
         self._worker: asyncio.Task[None] | None = None
         self._handling: Handling | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._lingering: asyncio.TimerHandle | None = None
         self._last_s = 0.0
         self._keep_alive_s = 0.0
         self.version = V4
@@ -98,11 +101,19 @@ class Connection(asyncio.Protocol):
             self._handling.session.flush()
 
     def connection_lost(self, error: Exception | None) -> None:
+        self._backend.dismiss(self)
+        if self._lingering is not None:
+            self._lingering.cancel()
+        self._end()
+
+    def _end(self) -> None:
+        """Nothing more is taken from the client: its session ends, or waits for it to return."""
+        if self.lost:
+            return
         self.lost = True
         if self._timer is not None:
             self._timer.cancel()
         self._inbox.clear()
-        self._backend.dismiss(self)
         if self._worker is None:
             self._worker = self._loop.create_task(self._leave())
 
@@ -172,7 +183,8 @@ class Connection(asyncio.Protocol):
     def _connect_timed_out(self) -> None:
         if self._handling is None:
             logger.info("a connection is closed: no CONNECT within connect.timeout.ms")
-            self._abort()
+            if self._transport is not None:
+                self._transport.abort()
 
     def _start_keep_alive(self, packet: Connect) -> None:
         if self._timer is not None:
@@ -286,20 +298,21 @@ class Connection(asyncio.Protocol):
                 )
         elif self.version == V5:
             self._transport.write(encoding.disconnect(V5, reason, properties))
-        self._inbox.clear()
-        self._transport.close()
-        # A client that does not read must not keep the socket.
-        self._loop.call_later(1.0, self._abort)
+        if self._transport.can_write_eof():
+            # Closing with unread packets would reset the connection, and the reason be lost.
+            self._transport.write_eof()
+            if not self._reading:
+                self._transport.resume_reading()
+        else:
+            self._transport.close()
+        self._lingering = self._loop.call_later(_LINGER_S, self._transport.abort)
+        self._end()
 
     def hang_up(self) -> None:
         """After the client's DISCONNECT."""
-        self._inbox.clear()
         if self._transport is not None:
             self._transport.close()
-
-    def _abort(self) -> None:
-        if self._transport is not None and not self.lost:
-            self._transport.abort()
+        self._end()
 
     def _pause(self) -> None:
         if self._reading and self._transport is not None:

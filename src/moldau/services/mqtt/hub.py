@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any, Final, Protocol
 
@@ -48,7 +48,15 @@ class Receiver(Protocol):
 
 
 class Hub:
-    def __init__(self, config: MqttConfig, settings: dict[str, str], admin: AsyncAdmin) -> None:
+    def __init__(
+        self,
+        config: MqttConfig,
+        settings: dict[str, str],
+        admin: AsyncAdmin,
+        written: Mapping[TopicPartition, int],
+    ) -> None:
+        """`written` has the ends of what this proxy has written."""
+        self._written = written
         self._config = config
         self._mapper = config.mapper
         self._admin = admin
@@ -65,7 +73,6 @@ class Hub:
         self._look = asyncio.Event()
         self._looking = asyncio.Lock()
         self._tasks: list[asyncio.Task[None]] = []
-        self._ends: asyncio.Task[dict[TopicPartition, int]] | None = None
 
     def start(self) -> None:
         loop = asyncio.get_running_loop()
@@ -83,21 +90,37 @@ class Hub:
     # Subscriptions.
 
     async def watch(self, filter_text: str) -> dict[TopicPartition, int]:
-        """Read what a filter needs; where its topics end now. `leave` undoes it.
+        """Read what a filter needs; where its topics end now, as far as that is beyond the hub's
+        positions. `leave` undoes it.
+
+        Nothing is asked for topics that are read already: the position of the hub and the offsets
+        that this proxy has written are where they end.
 
         Raises MqttError if the user may not read a topic that the filter names, KafkaError.
         """
+        is_known = self._is_read(filter_text)
         self._filters[filter_text] = self._filters.get(filter_text, 0) + 1
-        try:
-            async with self._looking:
-                await self._find_topics([filter_text], new_from_start=False)
-            wanted = [
-                key for key in self.positions if self._mapper.wants(filter_text, key.topic)
-            ]
-            return await self._end_offsets(wanted) if wanted else {}
-        except BaseException:
-            self.leave(filter_text)
-            raise
+        if not is_known:
+            try:
+                async with self._looking:
+                    await self._find_topics([filter_text], new_from_start=False)
+            except BaseException:
+                self.leave(filter_text)
+                raise
+        written = self._written
+        return {
+            key: written[key]
+            for key, position in self.positions.items()
+            if written.get(key, 0) > position and self._mapper.wants(filter_text, key.topic)
+        }
+
+    def _is_read(self, filter_text: str) -> bool:
+        """Whether all topics of a filter are read, or known not to exist."""
+        if filter_text in self._filters:
+            return True
+        if self._mapper.is_open(filter_text):
+            return False
+        return all(each in self._topics for each in self._mapper.named_topics(filter_text))
 
     def leave(self, filter_text: str) -> None:
         left = self._filters.get(filter_text, 0) - 1

@@ -100,8 +100,12 @@ class Publisher:
             on_delivery = self._after_delivery(packet, headers, done)
         elif done is not None:
             finish = done
+            written = clients.written
 
-            def on_delivery(_: Any, error: Exception | None) -> None:
+            def on_delivery(metadata: Any, error: Exception | None) -> None:
+                if error is None:
+                    key = TopicPartition(metadata.topic, metadata.partition)
+                    written[key] = metadata.offset + 1
                 finish(error)
 
         timestamp = None if pending is None else pending.since_ms
@@ -132,8 +136,10 @@ class Publisher:
             if done is not None:
                 done(problem)
 
-        def on_delivery(_: Any, error: Exception | None) -> None:
+        def on_delivery(metadata: Any, error: Exception | None) -> None:
             if error is None:
+                key = TopicPartition(metadata.topic, metadata.partition)
+                self._clients.written[key] = metadata.offset + 1
                 task = asyncio.get_running_loop().create_task(store())
                 self._tasks.add(task)
                 task.add_done_callback(self._tasks.discard)
