@@ -32,7 +32,7 @@ def service(name: str, bootstrap_servers: str) -> Iterator[tuple[str, int, psuti
             line = started.stdout.readline()
             if not line:
                 raise RuntimeError(f"moldau {name} start ended with {started.wait()}")
-            found = re.search(r"listening +http://([^:]+):(\d+)", line)
+            found = re.search(r"listening +\w+://([^:]+):(\d+)", line)
         yield found[1], int(found[2]), psutil.Process(started.pid)
     finally:
         started.send_signal(signal.SIGTERM)

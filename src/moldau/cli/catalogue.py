@@ -59,8 +59,9 @@ _FAMILIES = (
             ("connect", "run Connect workers, and manage their connectors"),
             ("registry", "run the Schema Registry"),
             ("rest", "run the REST Proxy: Kafka over HTTP"),
+            ("mqtt", "run the MQTT proxy: devices publish to topics and subscribe to them"),
         ),
-        without_script=("connect", "registry", "rest"),
+        without_script=("connect", "registry", "rest", "mqtt"),
     ),
     _Family(
         "Metrics and monitoring",

@@ -1,0 +1,187 @@
+"""The MQTT proxy: `python -m bench.mqtt [--seconds 5] [--clients 20] [--idle 5000]`.
+
+A broker, the proxy (`moldau mqtt start`) and the load each run in a process of their own. The load
+sends packets that were made beforehand and only counts acknowledgements, so that it costs little.
+Printed: messages a second, messages per second of the proxy's CPU (what counts on a machine with
+neighbours: the aim is 20,000 QoS-1 messages a second on one core), and what idle devices cost.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psutil
+
+from bench.services import service
+from moldau.services.mqtt.machine import encoding
+from moldau.services.mqtt.machine.packets import V4, Connect, Subscribe, SubscribeRequest
+from moldau.testing import Broker
+
+AIM = 20_000
+WINDOW = 100
+
+
+class Device(asyncio.Protocol):
+    """Publishes with a window of unacknowledged messages, or counts what it receives."""
+
+    def __init__(self, name: str, filter_text: str = "", qos: int = 1) -> None:
+        self.name = name
+        self.filter = filter_text
+        self.qos = qos
+        self.ready = asyncio.get_running_loop().create_future()
+        self.count = 0
+        self.until = 0.0
+        self.packets: list[bytes] = []
+        self.sent = 0
+        self._data = b""
+        self.transport: asyncio.Transport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = transport  # type: ignore[assignment]
+        self._write(encoding.connect(Connect(V4, self.name, True, 600)))
+
+    def _write(self, data: bytes) -> None:
+        if self.transport is not None:
+            self.transport.write(data)
+
+    def begin(self, until: float, topic: str, size: int) -> None:
+        self.until = until
+        payload = b"x" * size
+        self.packets = [
+            encoding.publish(V4, topic, payload, qos=1, packet_id=number + 1)
+            for number in range(WINDOW)
+        ]
+        self._write(b"".join(self.packets))
+        self.sent = WINDOW
+
+    def data_received(self, data: bytes) -> None:
+        data = self._data + data
+        at = 0
+        out: list[bytes] = []
+        while len(data) - at >= 2:
+            length, start = data[at + 1], at + 2
+            if length >= 0x80:
+                if len(data) - at < 3:
+                    break
+                length, start = length & 0x7F | data[at + 2] << 7, at + 3
+            if start + length > len(data):
+                break
+            self._packet(data[at] >> 4, data[start : start + length], out)
+            at = start + length
+        self._data = data[at:]
+        if out:
+            self._write(b"".join(out))
+
+    def _packet(self, kind: int, body: bytes, out: list[bytes]) -> None:
+        if kind == 4:
+            self.count += 1
+            if time.perf_counter() < self.until:
+                out.append(self.packets[int.from_bytes(body, "big") - 1])
+                self.sent += 1
+        elif kind == 3:
+            self.count += 1
+            if self.qos:
+                at = 2 + int.from_bytes(body[:2], "big")
+                out.append(b"\x40\x02" + body[at : at + 2])
+        elif kind == 2 and self.filter:
+            request = SubscribeRequest(self.filter, self.qos)
+            self._write(encoding.subscribe(V4, Subscribe(1, (request,))))
+        elif kind in (2, 9) and not self.ready.done():
+            self.ready.set_result(None)
+
+
+async def connected(port: int, *devices: Device) -> None:
+    loop = asyncio.get_running_loop()
+    for device in devices:
+        await loop.create_connection(lambda device=device: device, "127.0.0.1", port)  # type: ignore[misc]
+    await asyncio.gather(*(device.ready for device in devices))
+
+
+@contextmanager
+def cpu_of(process: psutil.Process) -> Iterator[list[float]]:
+    found: list[float] = []
+    before, began = sum(process.cpu_times()[:2]), time.perf_counter()
+    yield found
+    found += [sum(process.cpu_times()[:2]) - before, time.perf_counter() - began]
+
+
+def report(what: str, count: int, cpu: list[float]) -> None:
+    cpu_s, wall_s = cpu
+    print(
+        f"{what:<34}{count / wall_s:>10,.0f}/s{count / max(cpu_s, 1e-9):>12,.0f} per CPU second "
+        f"({cpu_s / wall_s:.0%} of a core)"
+    )
+
+
+async def publish(port: int, proxy: psutil.Process, clients: int, seconds: float, size: int) -> None:
+    devices = [Device(f"bench-{number}") for number in range(clients)]
+    await connected(port, *devices)
+    with cpu_of(proxy) as cpu:
+        until = time.perf_counter() + seconds
+        for number, device in enumerate(devices):
+            device.begin(until, f"bench/{number}/temperature", size)
+        while any(device.count < device.sent for device in devices):
+            await asyncio.sleep(0.05)
+    report(f"publish, QoS 1, {size} B", sum(device.count for device in devices), cpu)
+
+
+async def fan_out(
+    port: int, proxy: psutil.Process, subscribers: int, qos: int, seconds: float, size: int
+) -> None:
+    topic = f"fan{qos}"
+    readers = [Device(f"reader-{qos}-{n}", f"{topic}/#", qos) for n in range(subscribers)]
+    writer = Device(f"writer-{qos}")
+    await connected(port, *readers, writer)
+    with cpu_of(proxy) as cpu:
+        writer.begin(time.perf_counter() + seconds, f"{topic}/a", size)
+        while writer.count < writer.sent or any(
+            each.count < writer.sent and each.qos for each in readers
+        ):
+            await asyncio.sleep(0.05)
+    total = sum(device.count for device in readers)
+    report(f"to {subscribers} subscribers, QoS {qos}", total, cpu)
+
+
+async def idle(port: int, proxy: psutil.Process, count: int) -> None:
+    devices = [Device(f"idle-{n}", f"idle/{n}/commands") for n in range(count)]
+    memory = proxy.memory_info().rss
+    began = time.perf_counter()
+    for start in range(0, count, 200):
+        await connected(port, *devices[start : start + 200])
+    took_s = time.perf_counter() - began
+    each = (proxy.memory_info().rss - memory) / count
+    with cpu_of(proxy) as cpu:
+        await asyncio.sleep(5)
+    print(
+        f"{count:,} idle devices{'':<14}connected and subscribed in {took_s:.1f} s, "
+        f"{each / 1024:.1f} KiB each, {cpu[0] / cpu[1]:.1%} of a core"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=5)
+    parser.add_argument("--clients", type=int, default=20)
+    parser.add_argument("--size", type=int, default=100)
+    parser.add_argument("--idle", type=int, default=5000)
+    arguments = parser.parse_args()
+    with Broker() as broker:
+        broker.create_topic("bench", 6)
+        with service("mqtt", broker.bootstrap_servers) as (_, port, proxy):
+            run = asyncio.run
+            seconds, size = arguments.seconds, arguments.size
+            run(publish(port, proxy, arguments.clients, 1, size))
+            run(publish(port, proxy, arguments.clients, seconds, size))
+            run(fan_out(port, proxy, 10, 0, seconds, size))
+            run(fan_out(port, proxy, 10, 1, seconds, size))
+            if arguments.idle:
+                run(idle(port, proxy, arguments.idle))
+    print(f"aim: {AIM:,} QoS-1 messages a second on one core")
+
+
+if __name__ == "__main__":
+    main()

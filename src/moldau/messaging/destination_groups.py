@@ -1,0 +1,19 @@
+"""Which share group a queue or a subscription is."""
+
+from __future__ import annotations
+
+__all__ = ["durable_group", "queue_group", "shared_group"]
+
+
+def queue_group(queue: str) -> str:
+    return f"queue:{queue}"
+
+
+def durable_group(client_id: str, name: str) -> str:
+    return f"durable:{client_id}:{name}"
+
+
+def shared_group(client_id: str | None, name: str, topic: str, *, durable: bool) -> str:
+    kind = "shared-durable" if durable else "shared"
+    owner = client_id or ""
+    return f"{kind}:{owner}:{name}" if durable else f"{kind}:{owner}:{name}:{topic}"

@@ -1,0 +1,1 @@
+"""What messaging decides: messages, their form as records, selectors. Pure."""

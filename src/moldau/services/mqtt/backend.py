@@ -1,0 +1,34 @@
+"""Backend: what every connection uses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from moldau.clock import Clock
+from moldau.services.mqtt.clients import Clients
+from moldau.services.mqtt.config import MqttConfig
+from moldau.services.mqtt.publishing import Publisher
+from moldau.services.mqtt.retained import RetainedStore
+from moldau.services.mqtt.sessions import Sessions
+
+__all__ = ["Backend"]
+
+
+@dataclass(slots=True)
+class Backend:
+    config: MqttConfig
+    clock: Clock
+    clients: Clients
+    retained: RetainedStore
+    publisher: Publisher
+    sessions: Sessions
+    connections: set[object] = field(default_factory=set)
+
+    def admit(self, connection: object) -> bool:
+        if len(self.connections) >= self.config["connections.max"]:
+            return False
+        self.connections.add(connection)
+        return True
+
+    def dismiss(self, connection: object) -> None:
+        self.connections.discard(connection)

@@ -1,0 +1,329 @@
+"""Connection: one client's socket. Packets come in, in order; what the session has goes out.
+
+Bounded on every side: the size of a packet, packets that wait here (reading pauses), what the
+kernel has not taken (the session stops writing), the time until CONNECT and between packets.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+from moldau.client import KafkaError
+from moldau.services.mqtt.backend import Backend
+from moldau.services.mqtt.handling import Handling
+from moldau.services.mqtt.machine import encoding
+from moldau.services.mqtt.machine.decoding import Framer, decode_connect, decode_packet
+from moldau.services.mqtt.machine.outbound import Delivery
+from moldau.services.mqtt.machine.packets import V4, V5, Connect
+from moldau.services.mqtt.machine.properties import NO_PROPERTIES, Properties, Property
+from moldau.services.mqtt.machine.reasons import MqttError, Reason, connect_return_code
+
+__all__ = ["Connection"]
+
+logger = logging.getLogger(__name__)
+
+#: Packets that wait before reading pauses.
+_INBOX_MAX: Final = 512
+_INBOX_BYTES_MAX: Final = 1 << 20
+_REASON_TEXT_MAX: Final = 500
+#: For a client to read why it is disconnected.
+_LINGER_S: Final = 1.0
+
+
+class Connection(asyncio.Protocol):
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        self._config = backend.config
+        self._loop = asyncio.get_running_loop()
+        self._transport: asyncio.Transport | None = None
+        self._framer = Framer(self._config["packet.size.max"])
+        self._inbox: deque[tuple[int, bytes] | MqttError] = deque()
+        self._inbox_bytes = 0
+        self._reading = True
+        self._worker: asyncio.Task[None] | None = None
+        self._handling: Handling | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._lingering: asyncio.TimerHandle | None = None
+        self._last_s = 0.0
+        self._keep_alive_s = 0.0
+        self.version = V4
+        self.connected = False
+        """Whether CONNACK was sent."""
+        self.writable = True
+        self.lost = False
+        self._wants_reasons = True
+        self._packet_max = 0
+        self._aliases: dict[str, int] = {}
+        self._alias_max = 0
+
+    # Called by the loop.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport  # type: ignore[assignment]
+        if not self._backend.admit(self):
+            self.lost = True
+            transport.close()
+            return
+        limit = self._config["write.buffer.bytes.max"]
+        self._transport.set_write_buffer_limits(high=limit)  # type: ignore[union-attr]
+        timeout_s = self._config["connect.timeout.ms"] / 1000
+        self._timer = self._loop.call_later(timeout_s, self._connect_timed_out)
+
+    def data_received(self, data: bytes) -> None:
+        if self.lost:
+            return
+        self._last_s = self._loop.time()
+        inbox = self._inbox
+        try:
+            for item in self._framer.feed(data):
+                inbox.append(item)
+                self._inbox_bytes += len(item[1])
+        except MqttError as error:
+            inbox.append(error)
+        if len(inbox) > _INBOX_MAX or self._inbox_bytes > _INBOX_BYTES_MAX:
+            self._pause()
+        if self._worker is None and inbox:
+            self._worker = self._loop.create_task(self._work())
+
+    def eof_received(self) -> bool:
+        return False
+
+    def pause_writing(self) -> None:
+        self.writable = False
+
+    def resume_writing(self) -> None:
+        self.writable = True
+        if self._handling is not None:
+            self._handling.session.flush()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._backend.dismiss(self)
+        if self._lingering is not None:
+            self._lingering.cancel()
+        self._end()
+
+    def _end(self) -> None:
+        """Nothing more is taken from the client: its session ends, or waits for it to return."""
+        if self.lost:
+            return
+        self.lost = True
+        if self._timer is not None:
+            self._timer.cancel()
+        self._inbox.clear()
+        if self._worker is None:
+            self._worker = self._loop.create_task(self._leave())
+
+    # Packets, one after the other.
+
+    async def _work(self) -> None:
+        try:
+            while self._inbox and not self.lost:
+                item = self._inbox.popleft()
+                if isinstance(item, MqttError):
+                    raise item
+                first, body = item
+                self._inbox_bytes -= len(body)
+                if self._handling is None:
+                    await self._connect(first, body)
+                else:
+                    await self._handling.handle(decode_packet(first, body, self.version))
+                if not self._reading and len(self._inbox) < _INBOX_MAX // 2:
+                    self._resume()
+        except MqttError as error:
+            logger.info("a connection is closed: %s", error.text)
+            self.close(error.reason, error.text)
+        except (KafkaError, TimeoutError) as error:
+            logger.warning("a connection is closed: %s", error)
+            self.close(Reason.SERVER_UNAVAILABLE, "the brokers cannot be reached")
+        except Exception:
+            # A bug; the other connections go on.
+            logger.exception("a connection is closed")
+            self.close(Reason.UNSPECIFIED_ERROR)
+        if self.lost:
+            await self._leave()
+        elif self._inbox:
+            self._worker = self._loop.create_task(self._work())
+        else:
+            self._worker = None
+
+    async def _leave(self) -> None:
+        if self._handling is not None:
+            handling, self._handling = self._handling, None
+            try:
+                await handling.leave()
+            except (KafkaError, TimeoutError) as error:
+                logger.warning("the end of a session was not stored: %s", error)
+
+    async def _connect(self, first: int, body: bytes) -> None:
+        packet = decode_connect(first, body)
+        self.version = packet.version
+        properties = packet.properties
+        self._wants_reasons = properties.get(Property.REQUEST_PROBLEM_INFORMATION, 1) == 1
+        self._packet_max = properties.get(Property.MAXIMUM_PACKET_SIZE, 0)
+        self._alias_max = properties.get(Property.TOPIC_ALIAS_MAXIMUM, 0)
+        handling, answer, present = await Handling.open(self._backend, self, packet)
+        self._handling = handling
+        if self.lost:
+            return
+        self._start_keep_alive(packet)
+        self.connected = True
+        self.write(
+            encoding.connack(
+                self.version, session_present=present, code=Reason.SUCCESS, properties=answer
+            )
+        )
+        handling.resume()
+
+    # Time.
+
+    def _connect_timed_out(self) -> None:
+        if self._handling is None:
+            logger.info("a connection is closed: no CONNECT within connect.timeout.ms")
+            if self._transport is not None:
+                self._transport.abort()
+
+    def _start_keep_alive(self, packet: Connect) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        most_s = self._config["keep.alive.max.s"]
+        keep_alive_s = packet.keep_alive_s
+        if self.version == V5 and most_s and not 0 < keep_alive_s <= most_s:
+            keep_alive_s = most_s
+        self._keep_alive_s = keep_alive_s * 1.5
+        if self._keep_alive_s:
+            self._timer = self._loop.call_later(self._keep_alive_s, self._check_alive)
+
+    def _check_alive(self) -> None:
+        left_s = self._last_s + self._keep_alive_s - self._loop.time()
+        if left_s <= 0 and self._reading:
+            self.close(Reason.KEEP_ALIVE_TIMEOUT, "nothing came within 1.5 times the keep alive")
+        else:
+            self._timer = self._loop.call_later(max(left_s, 0.5), self._check_alive)
+
+    # Writing.
+
+    def write(self, data: bytes) -> None:
+        if self._transport is not None and not self.lost:
+            self._transport.write(data)
+
+    def encode(self, delivery: Delivery) -> bytes | None:
+        message = delivery.message
+        version = self.version
+        if not (
+            delivery.qos
+            or delivery.retain
+            or delivery.subscription_ids
+            or message.expires_ms
+            or self._alias_max
+        ):
+            data = message.wires.get(version)
+            if data is None:
+                data = message.wires[version] = encoding.publish(
+                    version, message.topic, message.payload, properties=message.properties
+                )
+            return data if not 0 < self._packet_max < len(data) else None
+        data = encoding.publish(
+            version,
+            message.topic,
+            message.payload,
+            qos=delivery.qos,
+            retain=delivery.retain,
+            dup=delivery.dup,
+            packet_id=delivery.packet_id,
+            properties=self._properties(delivery) if version == V5 else NO_PROPERTIES,
+        )
+        if 0 < self._packet_max < len(data):
+            return None
+        return self._with_alias(delivery, data) if self._alias_max else data
+
+    def _properties(self, delivery: Delivery) -> Properties:
+        message = delivery.message
+        if not (message.expires_ms or delivery.subscription_ids):
+            return message.properties
+        properties = dict(message.properties)
+        if message.expires_ms:
+            left_ms = message.expires_ms - self._backend.clock.now_ms()
+            properties[Property.MESSAGE_EXPIRY] = max(-(-left_ms // 1000), 1)
+        if delivery.subscription_ids:
+            properties[Property.SUBSCRIPTION_ID] = delivery.subscription_ids
+        return properties
+
+    def _with_alias(self, delivery: Delivery, data: bytes) -> bytes:
+        """With a number in place of the topic, from the second message of a topic on."""
+        message = delivery.message
+        alias = self._aliases.get(message.topic)
+        topic = "" if alias else message.topic
+        if alias is None:
+            if len(self._aliases) >= self._alias_max:
+                return data
+            alias = self._aliases[message.topic] = len(self._aliases) + 1
+        found = encoding.publish(
+            self.version,
+            topic,
+            message.payload,
+            qos=delivery.qos,
+            retain=delivery.retain,
+            dup=delivery.dup,
+            packet_id=delivery.packet_id,
+            properties={**self._properties(delivery), Property.TOPIC_ALIAS: alias},
+        )
+        if 0 < self._packet_max < len(found):
+            if topic:
+                del self._aliases[message.topic]
+            return data
+        return found
+
+    def reason_properties(self, text: str) -> Properties:
+        if not text or not self._wants_reasons:
+            return NO_PROPERTIES
+        return {Property.REASON_STRING: text[:_REASON_TEXT_MAX]}
+
+    def close(self, reason: Reason, text: str = "") -> None:
+        """Give the client the reason, as far as its version has one, and hang up."""
+        if self.lost or self._transport is None or self._transport.is_closing():
+            return
+        properties = self.reason_properties(text)
+        if not self.connected:
+            if reason not in (Reason.MALFORMED_PACKET, Reason.PROTOCOL_ERROR):
+                code = reason if self.version == V5 else connect_return_code(reason)
+                self._transport.write(
+                    encoding.connack(
+                        self.version, session_present=False, code=code, properties=properties
+                    )
+                )
+        elif self.version == V5:
+            self._transport.write(encoding.disconnect(V5, reason, properties))
+        if self._transport.can_write_eof():
+            # Closing with unread packets would reset the connection, and the reason be lost.
+            self._transport.write_eof()
+            if not self._reading:
+                self._transport.resume_reading()
+        else:
+            self._transport.close()
+        self._lingering = self._loop.call_later(_LINGER_S, self._transport.abort)
+        self._end()
+
+    def hang_up(self) -> None:
+        """After the client's DISCONNECT."""
+        if self._transport is not None:
+            self._transport.close()
+        self._end()
+
+    def _pause(self) -> None:
+        if self._reading and self._transport is not None:
+            self._reading = False
+            self._transport.pause_reading()
+
+    def _resume(self) -> None:
+        if self._transport is not None and not self._transport.is_closing():
+            self._reading = True
+            self._last_s = self._loop.time()
+            self._transport.resume_reading()
+
+    def soon(self, callback: Callable[[], None]) -> None:
+        self._loop.call_soon(callback)

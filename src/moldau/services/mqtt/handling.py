@@ -1,0 +1,404 @@
+"""Handling: what each packet of a connected client does."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from typing import Final, Protocol, assert_never
+
+from moldau.client import KafkaError
+from moldau.services.mqtt.backend import Backend
+from moldau.services.mqtt.clients import ClientSet
+from moldau.services.mqtt.machine import encoding
+from moldau.services.mqtt.machine.flow import Flow
+from moldau.services.mqtt.machine.inbound import Aliases, Pending, Receipt
+from moldau.services.mqtt.machine.outbound import Delivery
+from moldau.services.mqtt.machine.packets import (
+    V5,
+    Ack,
+    Auth,
+    Connect,
+    Disconnect,
+    Packet,
+    PacketType,
+    Ping,
+    Publish,
+    Subscribe,
+    SubscribeRequest,
+    Unsubscribe,
+)
+from moldau.services.mqtt.machine.properties import NO_PROPERTIES, Properties, Property
+from moldau.services.mqtt.machine.reasons import MqttError, Reason, protocol_error
+from moldau.services.mqtt.machine.records import base_headers
+from moldau.services.mqtt.machine.topics import check_filter, parse_shared
+from moldau.services.mqtt.publishing import reason_of
+from moldau.services.mqtt.session import Session
+
+__all__ = ["Handling", "Line"]
+
+_RECEIVE_DEFAULT: Final = 65_535
+_NEVER: Final = 0xFFFFFFFF
+_SHARE_ONLY: Final = "$share/"
+
+
+class Line(Protocol):
+    """The connection."""
+
+    version: int
+    writable: bool
+    lost: bool
+
+    def encode(self, delivery: Delivery) -> bytes | None: ...
+
+    def write(self, data: bytes) -> None: ...
+
+    def close(self, reason: Reason, text: str = "") -> None: ...
+
+    def hang_up(self) -> None: ...
+
+    def reason_properties(self, text: str) -> Properties: ...
+
+    def soon(self, callback: Callable[[], None]) -> None: ...
+
+
+class Handling:
+    def __init__(
+        self, backend: Backend, line: Line, clients: ClientSet, session: Session, flow: Flow | None
+    ) -> None:
+        self._backend = backend
+        self._line = line
+        self._clients = clients
+        self.session = session
+        self._flow = flow
+        self._headers = base_headers(session.client_id)
+        self._aliases = Aliases(backend.config["topic.alias.maximum"])
+        self._with_will = True
+        self._acks_due = False
+        self._connect_expiry_s = 0
+
+    # CONNECT.
+
+    @classmethod
+    async def open(
+        cls, backend: Backend, line: Line, packet: Connect
+    ) -> tuple[Handling, Properties, bool]:
+        """What CONNACK says. Raises MqttError, KafkaError."""
+        config = backend.config
+        if Property.AUTHENTICATION_METHOD in packet.properties:
+            raise MqttError(
+                Reason.BAD_AUTHENTICATION_METHOD, "log in with a user name and password"
+            )
+        client_id, assigned = _client_id(packet, config["client.id.length.max"])
+        if packet.will is not None:
+            backend.publisher.target(packet.will.topic)
+        clients = await backend.clients.acquire(packet.user, packet.password)
+        try:
+            receive_max = packet.properties.get(Property.RECEIVE_MAXIMUM, _RECEIVE_DEFAULT)
+            user = (packet.user or "") if config.authenticates else ""
+            session, flow = await backend.sessions.open(
+                client_id, clients, user=user, clean=packet.clean_start, receive_max=receive_max
+            )
+        except BaseException:
+            backend.clients.release(clients)
+            raise
+        session.wire = line
+        session.will = packet.will
+        asked_s = packet.properties.get(Property.SESSION_EXPIRY, 0)
+        if packet.version != V5:
+            asked_s = 0 if packet.clean_start else _NEVER
+        session.expiry_s = min(asked_s, config["session.expiry.max.s"])
+        if packet.will is not None:
+            session.will_delay_s = packet.will.properties.get(Property.WILL_DELAY, 0)
+        handling = cls(backend, line, clients, session, flow)
+        handling._connect_expiry_s = session.expiry_s
+        try:
+            await backend.sessions.restore(session, flow)
+            await backend.sessions.store_new(session)
+        except BaseException:
+            handling._with_will = False
+            await handling.leave()
+            raise
+        answer = handling._answer(packet, assigned, asked_s) if packet.version == V5 else {}
+        return handling, answer, flow is not None
+
+    def _answer(self, packet: Connect, assigned: bool, asked_s: int) -> Properties:
+        config = self._backend.config
+        answer: Properties = {
+            Property.RECEIVE_MAXIMUM: config["receive.maximum"],
+            Property.MAXIMUM_PACKET_SIZE: config["packet.size.max"],
+            Property.TOPIC_ALIAS_MAXIMUM: config["topic.alias.maximum"],
+        }
+        if assigned:
+            answer[Property.ASSIGNED_CLIENT_ID] = self.session.client_id
+        if self.session.expiry_s != asked_s:
+            answer[Property.SESSION_EXPIRY] = self.session.expiry_s
+        most_s = config["keep.alive.max.s"]
+        if most_s and not 0 < packet.keep_alive_s <= most_s:
+            answer[Property.SERVER_KEEP_ALIVE] = most_s
+        return answer
+
+    def resume(self) -> None:
+        """CONNACK was sent."""
+        self._backend.sessions.resume(self.session, self._flow)
+        self._flow = None
+        self.session.flush()
+
+    async def leave(self) -> None:
+        """The connection is gone. Raises KafkaError."""
+        try:
+            await self._backend.sessions.end(self.session, with_will=self._with_will)
+        finally:
+            self._backend.clients.release(self._clients)
+
+    # Everything else.
+
+    async def handle(self, packet: Packet) -> None:
+        """Raises MqttError for what ends the connection, KafkaError."""
+        session = self.session
+        if session.ended:
+            return
+        if isinstance(packet, Publish):
+            await self._on_publish(packet)
+        elif isinstance(packet, Ack):
+            self._on_ack(packet)
+        elif isinstance(packet, Ping):
+            self._line.write(encoding.PINGRESP)
+        elif isinstance(packet, Subscribe):
+            await self._on_subscribe(packet)
+        elif isinstance(packet, Unsubscribe):
+            await self._on_unsubscribe(packet)
+        elif isinstance(packet, Disconnect):
+            await self._on_disconnect(packet)
+        elif isinstance(packet, Auth | Connect):
+            raise protocol_error("there is no authentication to be continued")
+        else:
+            assert_never(packet)
+
+    def _on_ack(self, packet: Ack) -> None:
+        session = self.session
+        if packet.kind == PacketType.PUBACK:
+            session.on_puback(packet.packet_id)
+        elif packet.kind == PacketType.PUBREC:
+            session.on_pubrec(packet.packet_id, packet.reason)
+        elif packet.kind == PacketType.PUBCOMP:
+            session.on_pubcomp(packet.packet_id)
+        else:
+            self._on_pubrel(packet.packet_id)
+
+    async def _on_disconnect(self, packet: Disconnect) -> None:
+        expiry_s = packet.properties.get(Property.SESSION_EXPIRY)
+        if expiry_s is not None:
+            if expiry_s and not self._connect_expiry_s:
+                raise protocol_error("DISCONNECT has a session expiry, but CONNECT had none")
+            self.session.expiry_s = min(expiry_s, self._backend.config["session.expiry.max.s"])
+        self._with_will = packet.reason != Reason.SUCCESS
+        self._line.hang_up()
+
+    # Publishing.
+
+    async def _on_publish(self, packet: Publish) -> None:
+        alias = packet.properties.get(Property.TOPIC_ALIAS)
+        if alias is not None:
+            packet.topic = self._aliases.resolve(packet.topic, alias)
+        if packet.qos == 0:
+            try:
+                await self._backend.publisher.publish(
+                    self._clients, self._headers[0], packet, None
+                )
+            except MqttError as error:
+                if self._line.version != V5:
+                    raise
+                self._line.close(error.reason, error.text)
+            return
+        inbound = self.session.inbound
+        if packet.qos == 2 and packet.packet_id in inbound.pending:
+            await self._on_repeated(packet, inbound.pending[packet.packet_id])
+            return
+        if inbound.unfinished >= inbound.receive_max and self._line.version == V5:
+            raise MqttError(
+                Reason.RECEIVE_MAXIMUM_EXCEEDED,
+                f"more than {inbound.receive_max} messages are not acknowledged yet",
+            )
+        kind = PacketType.PUBACK if packet.qos == 1 else PacketType.PUBREC
+        receipt = inbound.begin(kind, packet.packet_id)
+        pending: Pending | None = None
+        if packet.qos == 2:
+            pending = self._backend.publisher.new_pending(packet.topic)
+            pending.receipt = receipt
+            inbound.pending[packet.packet_id] = pending
+            if self.session.persistent:
+                await self._stored()
+        await self._send(packet, receipt, pending)
+
+    async def _stored(self) -> None:
+        """Return when the flow is stored with what has just changed."""
+        await self.session.store_flow(read_back=True)
+        if self.session.ended:
+            raise MqttError(Reason.SESSION_TAKEN_OVER, "the client is connected elsewhere")
+
+    async def _send(self, packet: Publish, receipt: Receipt, pending: Pending | None) -> None:
+        def done(error: Exception | None) -> None:
+            if pending is None:
+                self._finish(receipt, error)
+                return
+            pending.sending = False
+            pending.certain = error is None
+            if error is not None:
+                self.session.inbound.pending.pop(packet.packet_id, None)
+                self.session.changed = True
+            self._finish(pending.receipt or receipt, error)
+
+        try:
+            await self._backend.publisher.publish(
+                self._clients, self._headers[packet.qos], packet, done, pending
+            )
+        except MqttError as error:
+            done(error)
+
+    async def _on_repeated(self, packet: Publish, pending: Pending) -> None:
+        """A QoS 2 message that came before: it is written once."""
+        receipt = self.session.inbound.begin(PacketType.PUBREC, packet.packet_id)
+        pending.receipt = receipt
+        if pending.sending:
+            return
+        if not pending.certain:
+            pending.certain = await self._backend.publisher.is_in_log(self._clients, pending)
+        if pending.certain:
+            self._finish(receipt, None)
+            return
+        pending.sending = True
+        await self._send(packet, receipt, pending)
+
+    def _on_pubrel(self, packet_id: int) -> None:
+        line = self._line
+        found = self.session.inbound.pending.pop(packet_id, None)
+        if found is None:
+            code = Reason.PACKET_IDENTIFIER_NOT_FOUND
+            line.write(encoding.ack(line.version, PacketType.PUBCOMP, packet_id, code))
+            return
+        data = encoding.ack(line.version, PacketType.PUBCOMP, packet_id)
+        if self.session.persistent:
+            self.session.after_store(lambda: line.write(data))
+        else:
+            line.write(data)
+
+    def _finish(self, receipt: Receipt, error: Exception | None) -> None:
+        if error is None:
+            receipt.reason = Reason.SUCCESS
+        else:
+            receipt.reason, receipt.text = reason_of(error)
+        if not self._acks_due:
+            # All acknowledgements of a batch leave together.
+            self._acks_due = True
+            self._line.soon(self._write_acks)
+
+    def _write_acks(self) -> None:
+        self._acks_due = False
+        line = self._line
+        version = line.version
+        parts: list[bytes] = []
+        for receipt in self.session.inbound.ready():
+            reason = receipt.reason or 0
+            if reason and version != V5:
+                # 3.1.1 cannot refuse a message, and acknowledging it would be a lie.
+                line.write(b"".join(parts))
+                line.close(Reason(reason), receipt.text)
+                return
+            properties = line.reason_properties(receipt.text) if reason else NO_PROPERTIES
+            parts.append(
+                encoding.ack(version, receipt.kind, receipt.packet_id, reason, properties)
+            )
+        if parts:
+            line.write(b"".join(parts))
+
+    # Subscriptions.
+
+    async def _on_subscribe(self, packet: Subscribe) -> None:
+        ids = packet.properties.get(Property.SUBSCRIPTION_ID, ())
+        number = ids[0] if ids else 0
+        codes: list[int] = []
+        text = ""
+        retained: list[SubscribeRequest] = []
+        for request in packet.requests:
+            try:
+                is_new = await self._subscribe(request, number)
+            except (MqttError, KafkaError) as error:
+                reason, why = reason_of(error)
+                if reason == Reason.TOPIC_NAME_INVALID:
+                    reason = Reason.TOPIC_FILTER_INVALID
+                codes.append(reason)
+                text = text or why
+                continue
+            codes.append(request.qos)
+            if request.retain_handling == 0 or (request.retain_handling == 1 and is_new):
+                retained.append(request)
+        line = self._line
+        if self.session.persistent:
+            await self.session.store(connected=True)
+            await self.session.store_flow()
+        properties = line.reason_properties(text)
+        line.write(encoding.suback(line.version, packet.packet_id, codes, properties))
+        for request in retained:
+            if not request.filter.startswith(_SHARE_ONLY):
+                self._send_retained(request, number)
+        self.session.flush()
+
+    async def _subscribe(self, request: SubscribeRequest, number: int) -> bool:
+        config = self._backend.config
+        shared = parse_shared(request.filter)
+        check_filter(request.filter if shared is None else shared.filter)
+        if self.session.subscription_count >= config["subscriptions.max"]:
+            raise MqttError(
+                Reason.QUOTA_EXCEEDED,
+                f"a session has at most {config['subscriptions.max']} subscriptions "
+                "(subscriptions.max)",
+            )
+        if not config.mapper.named_topics(
+            request.filter if shared is None else shared.filter
+        ) and not config.mapper.is_open(request.filter if shared is None else shared.filter):
+            raise MqttError(
+                Reason.TOPIC_FILTER_INVALID, f"{request.filter!r} is mapped to no Kafka topic"
+            )
+        return await self.session.subscribe(request, number)
+
+    def _send_retained(self, request: SubscribeRequest, number: int) -> None:
+        readable = {key.topic for key in self._clients.hub.positions}
+        for message in self._backend.retained.matching(request.filter):
+            target = self._backend.config.mapper.to_kafka(message.topic)
+            if self._backend.config.authenticates and (
+                target is None or target.topic not in readable
+            ):
+                continue
+            qos = min(message.qos, request.qos)
+            ids = (number,) if number else ()
+            if not self.session.offer_retained(Delivery(message, qos, True, ids)):
+                self.session.flush()
+                if not self.session.offer_retained(Delivery(message, qos, True, ids)):
+                    self.session.outbound.dropped += 1
+
+    async def _on_unsubscribe(self, packet: Unsubscribe) -> None:
+        codes = [
+            Reason.SUCCESS if self.session.unsubscribe(each) else Reason.NO_SUBSCRIPTION_EXISTED
+            for each in packet.filters
+        ]
+        if self.session.persistent:
+            await self.session.store(connected=True)
+        line = self._line
+        line.write(encoding.unsuback(line.version, packet.packet_id, codes))
+
+
+def _client_id(packet: Connect, length_max: int) -> tuple[str, bool]:
+    """The client's name, and whether it was chosen here."""
+    if not packet.client_id:
+        if packet.version != V5 and not packet.clean_start:
+            raise MqttError(
+                Reason.CLIENT_IDENTIFIER_NOT_VALID,
+                "a client without an identifier cannot keep a session",
+            )
+        return f"moldau-{uuid.uuid4().hex}", True
+    if len(packet.client_id) > length_max:
+        raise MqttError(
+            Reason.CLIENT_IDENTIFIER_NOT_VALID,
+            f"a client identifier has at most {length_max} characters (client.id.length.max)",
+        )
+    return packet.client_id, False

@@ -1,0 +1,1 @@
+"""What the proxy decides: packets, topics, mapping, sessions. Pure."""

@@ -1,0 +1,188 @@
+"""Publisher: what clients publish becomes records, with acks=all and idempotence.
+
+QoS 0 is not waited for, QoS 1 and 2 are acknowledged once all replicas in the ISR have the record,
+and retained messages once they are in the retained topic too. A QoS 2 message of a session that is
+stored is stored first, with an id that the record carries: if the proxy fails in between, the id is
+looked for in the log before the message is sent again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import uuid
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from moldau.client import KafkaError, TopicPartition
+from moldau.client.errors import (
+    AuthorizationError,
+    InvalidTopicError,
+    RecordTooLargeError,
+)
+from moldau.clock import Clock
+from moldau.services.mqtt.clients import Clients, ClientSet
+from moldau.services.mqtt.config import MqttConfig
+from moldau.services.mqtt.machine.inbound import Pending
+from moldau.services.mqtt.machine.mapping import Target
+from moldau.services.mqtt.machine.packets import Publish, Will
+from moldau.services.mqtt.machine.reasons import MqttError, Reason
+from moldau.services.mqtt.machine.records import (
+    MESSAGE_ID,
+    RETAIN,
+    base_headers,
+    property_headers,
+)
+from moldau.services.mqtt.retained import RetainedStore
+
+__all__ = ["Publisher", "reason_of"]
+
+logger = logging.getLogger(__name__)
+
+#: The clocks of a broker and of proxies may differ by this much.
+_SKEW_MS: Final = 60_000
+_KNOWN_MAX: Final = 10_000
+Done = Callable[[Exception | None], None]
+_RETAIN: Final = (RETAIN, b"1")
+
+
+def reason_of(error: Exception) -> tuple[Reason, str]:
+    if isinstance(error, MqttError):
+        return error.reason, error.text
+    if isinstance(error, AuthorizationError):
+        return Reason.NOT_AUTHORIZED, str(error)
+    if isinstance(error, InvalidTopicError):
+        return Reason.TOPIC_NAME_INVALID, str(error)
+    if isinstance(error, RecordTooLargeError):
+        return Reason.QUOTA_EXCEEDED, str(error)
+    return Reason.IMPLEMENTATION_SPECIFIC_ERROR, str(error)
+
+
+class Publisher:
+    def __init__(
+        self, config: MqttConfig, clients: Clients, retained: RetainedStore, clock: Clock
+    ) -> None:
+        self._mapper = config.mapper
+        self._clients = clients
+        self._retained = retained
+        self._clock = clock
+        self._known: set[str] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def target(self, topic: str) -> Target:
+        """Raises MqttError for a topic that maps to none."""
+        found = self._mapper.to_kafka(topic)
+        if found is None:
+            raise MqttError(
+                Reason.TOPIC_NAME_INVALID, f"{topic[:100]!r} is mapped to no Kafka topic"
+            )
+        return found
+
+    async def publish(
+        self,
+        clients: ClientSet,
+        headers: Sequence[tuple[str, bytes]],
+        packet: Publish,
+        done: Done | None,
+        pending: Pending | None = None,
+    ) -> None:
+        """Append the record; `done` is called later, on the loop. Raises MqttError."""
+        target = self.target(packet.topic)
+        if packet.properties or packet.retain or target.headers or pending is not None:
+            headers = [*headers, *target.headers, *property_headers(packet.properties)]
+            if packet.retain:
+                headers.append(_RETAIN)
+            if pending is not None:
+                headers.append((MESSAGE_ID, pending.message_id.encode()))
+        on_delivery: Any = None
+        if packet.retain:
+            self._retained.check(packet.topic)
+            on_delivery = self._after_delivery(packet, headers, done)
+        elif done is not None:
+            finish = done
+            written = clients.written
+
+            def on_delivery(metadata: Any, error: Exception | None) -> None:
+                if error is None:
+                    key = TopicPartition(metadata.topic, metadata.partition)
+                    written[key] = metadata.offset + 1
+                finish(error)
+
+        timestamp = None if pending is None else pending.since_ms
+        await clients.producer.send(
+            target.topic, packet.payload, target.key, None, timestamp, headers, on_delivery
+        )
+        if target.topic not in self._known:
+            self._expect(target.topic)
+
+    def _expect(self, topic: str) -> None:
+        """The first message may have created the topic."""
+        if len(self._known) >= _KNOWN_MAX:
+            self._known.clear()
+        self._known.add(topic)
+        for each in self._clients.all():
+            each.hub.expect(topic)
+
+    def _after_delivery(
+        self, packet: Publish, headers: Sequence[tuple[str, bytes]], done: Done | None
+    ) -> Callable[[Any, Exception | None], None]:
+        async def store() -> None:
+            problem: Exception | None = None
+            try:
+                await self._retained.put(packet.topic, packet.payload, headers)
+            except (KafkaError, TimeoutError) as error:
+                problem = error
+                logger.warning("the retained message of %r was not stored: %s", packet.topic, error)
+            if done is not None:
+                done(problem)
+
+        def on_delivery(metadata: Any, error: Exception | None) -> None:
+            if error is None:
+                key = TopicPartition(metadata.topic, metadata.partition)
+                self._clients.written[key] = metadata.offset + 1
+                task = asyncio.get_running_loop().create_task(store())
+                self._tasks.add(task)
+                task.add_done_callback(self._tasks.discard)
+            elif done is not None:
+                done(error)
+
+        return on_delivery
+
+    def new_pending(self, topic: str) -> Pending:
+        return Pending(uuid.uuid4().hex, self._clock.now_ms(), topic, sending=True)
+
+    async def is_in_log(self, clients: ClientSet, pending: Pending) -> bool:
+        """Whether the record of a QoS 2 message was written before a failure. Raises KafkaError."""
+        target = self.target(pending.topic)
+        wanted = pending.message_id.encode()
+        async with clients.catch_up_consumer() as consumer:
+            partitions = [
+                TopicPartition(target.topic, each.partition)
+                for each in await consumer.partitions_for(target.topic)
+            ]
+            since_ms = max(pending.since_ms - _SKEW_MS, 0)
+            found = await consumer.offsets_for_times(dict.fromkeys(partitions, since_ms))
+            starts = {key: at.offset for key, at in found.items() if at is not None}
+            if not starts:
+                return False
+            ends = await consumer.end_offsets(list(starts))
+            consumer.assign(list(starts))
+            for key, offset in starts.items():
+                consumer.seek(key, offset)
+            left = {key for key in starts if starts[key] < ends[key]}
+            while left:
+                for record in await consumer.poll(1.0):
+                    if (MESSAGE_ID, wanted) in (record.headers or ()):
+                        return True
+                left = {key for key in left if await consumer.position(key) < ends[key]}
+        return False
+
+    async def publish_will(self, client_id: str, will: Will, clients: ClientSet | None) -> None:
+        packet = Publish(
+            will.topic, will.payload, will.qos, will.retain, properties=will.properties
+        )
+        headers = base_headers(client_id)[will.qos]
+        try:
+            await self.publish(clients or self._clients.own, headers, packet, None)
+        except (MqttError, KafkaError) as error:
+            logger.warning("the will of %r was not published: %s", client_id, error)
