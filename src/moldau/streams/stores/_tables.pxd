@@ -21,7 +21,7 @@ cdef class OtherLog(ChangelogWriter):
     cdef object _log
 
 
-cdef ChangelogWriter _writer(object log)
+cpdef ChangelogWriter changelog_writer(object log)
 
 
 cdef class KeyValueStore:

@@ -74,7 +74,8 @@ class OtherLog(ChangelogWriter):
         self._log(key, value, None if timestamp < 0 else timestamp, headers)
 
 
-def _writer(log: Callable[..., None] | None) -> ChangelogWriter:
+def changelog_writer(log: Callable[..., None] | None) -> ChangelogWriter:
+    """What writes the changelog of a store."""
     if log is None:
         return ChangelogWriter()
     return log if isinstance(log, ChangelogWriter) else OtherLog(log)
@@ -97,7 +98,7 @@ class KeyValueStore:
         self._keys = core_serde(key_serde)
         self._values = core_serde(value_serde)
         self._map = ByteMap() if entries is None else entries
-        self._log = _writer(log)
+        self._log = changelog_writer(log)
 
     def raw_key(self, key: Any) -> bytes:
         """The bytes of a key."""
@@ -192,7 +193,7 @@ class TimestampedKeyValueStore:
         self._keys = core_serde(key_serde)
         self._values = core_serde(value_serde)
         self._map = ByteMap() if entries is None else entries
-        self._log = _writer(log)
+        self._log = changelog_writer(log)
         self._cache = cache
         self._listener: Listener | None = None
         if cache is not None:
