@@ -143,11 +143,9 @@ class WindowStore:
 
     def find(self, entry: Entry) -> bytes | None:
         """What the store keeps for a window: eight bytes of time, if any, and the value's."""
-        found: bytes | None
         if self._memory is not None:
-            found = self._memory.get(entry)
-        else:
-            found = self._segments.get(entry)
+            return self._memory.get(entry)
+        found: bytes | None = self._segments.get(entry)
         return found
 
     def value_of(self, kept: bytes) -> Any:
