@@ -202,13 +202,13 @@ class Task:
 
     def _create_store(self, builder: StoreBuilder, settings: TaskSettings) -> None:
         source = settings.source_changelogs.get(builder.name)
-        log, changelog = ChangelogWriter(), None
+        log, changelog, topic = ChangelogWriter(), None, settings.changelog_topic(builder.name)
         if source is not None:
-            changelog = source, True
+            changelog, topic = (source, True), source
         elif builder.logging:
-            changelog = settings.changelog_topic(builder.name), False
-            log = ChangelogWriter(self._collect, changelog[0], self._partition, self.core)
-        self._stores.create(builder, log, self._drop, changelog)
+            changelog = topic, False
+            log = ChangelogWriter(self._collect, topic, self._partition, self.core)
+        self._stores.create(builder, log, self._drop, changelog, topic)
 
     def _drop(self) -> None:
         self.core.dropped += 1

@@ -10,6 +10,7 @@ from moldau.streams.stores._tables cimport ChangelogWriter, changelog_writer
 
 cdef class WindowStore:
     cdef readonly object name
+    cdef object _topic
     cdef CoreSerde _keys
     cdef CoreSerde _values
     cdef object _size_ms

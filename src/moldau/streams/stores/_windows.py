@@ -51,6 +51,7 @@ class WindowStore:
         "_sequence",
         "_size_ms",
         "_timestamped",
+        "_topic",
         "_values",
         "name",
     )
@@ -69,8 +70,10 @@ class WindowStore:
         drop: Drop = no_drop,
         storage: Storage | None = None,
         cache: StoreCache | None = None,
+        topic: str | None = None,
     ) -> None:
         self.name = name
+        self._topic = topic or name
         self._keys = core_serde(key_serde)
         self._values = core_serde(value_serde)
         self._size_ms = window_size_ms
@@ -109,7 +112,7 @@ class WindowStore:
 
     def raw_key(self, key: Any) -> bytes:
         """The bytes of a key."""
-        data: bytes | None = self._keys.serialize(self.name, key)
+        data: bytes | None = self._keys.serialize(self._topic, key)
         if data is None:
             raise ValueError(f"key cannot be null in store {self.name}")
         return data
@@ -120,7 +123,7 @@ class WindowStore:
 
     def write(self, raw: bytes, value: Any, start: int, timestamp: int) -> None:
         """Set the value of a window whose key is given as bytes."""
-        data = self._values.serialize(self.name, value)
+        data = self._values.serialize(self._topic, value)
         if self._retain_duplicates:
             self._sequence = (self._sequence + 1) & 0x7FFF_FFFF
         kept = data if data is None or not self._timestamped else prefixed(timestamp, data)
@@ -151,14 +154,14 @@ class WindowStore:
     def value_of(self, kept: bytes) -> Any:
         """The value in what the store keeps."""
         if self._timestamped:
-            return self._values.deserialize_after(self.name, kept, 8)
-        return self._values.deserialize(self.name, kept)
+            return self._values.deserialize_after(self._topic, kept, 8)
+        return self._values.deserialize(self._topic, kept)
 
     def _value(self, kept: bytes) -> tuple[Any, int]:
         return self.value_of(kept), unpack_long(kept, 0) if self._timestamped else -1
 
     def _windowed(self, entry: Entry) -> Windowed[Any]:
-        key = self._keys.deserialize(self.name, entry[0])
+        key = self._keys.deserialize(self._topic, entry[0])
         return Windowed(key, Window(entry[1], min(entry[1] + self._size_ms, _MAX_TIMESTAMP)))
 
     def get(self, key: Any, start: int) -> tuple[Any, int] | None:

@@ -42,8 +42,10 @@ class SessionStore(Generic[K, V]):
         drop: Drop = no_drop,
         storage: Storage | None = None,
         cache: StoreCache | None = None,
+        topic: str | None = None,
     ) -> None:
         self.name = name
+        self._topic = topic or name
         self._keys = key_serde
         self._values = value_serde
         self._segments: SegmentedMap = (storage or MemoryStorage()).segments(retention_ms, drop)
@@ -62,25 +64,25 @@ class SessionStore(Generic[K, V]):
         key, end, start = entry
         self._log(session_store_key(key, start, end), new, None)
         if self._listener is not None:
-            session = Windowed(self._keys.deserialize(self.name, key), Window(start, end))
-            value = self._values.deserialize(self.name, new)
-            self._listener(session, value, self._values.deserialize(self.name, old), end)
+            session = Windowed(self._keys.deserialize(self._topic, key), Window(start, end))
+            value = self._values.deserialize(self._topic, new)
+            self._listener(session, value, self._values.deserialize(self._topic, old), end)
 
     def _key(self, key: K) -> bytes:
-        data = self._keys.serialize(self.name, key)
+        data = self._keys.serialize(self._topic, key)
         if data is None:
             raise ValueError(f"key cannot be null in store {self.name}")
         return data
 
     def _typed(self, entry: Entry, data: bytes) -> tuple[Windowed[K], V]:
-        key = self._keys.deserialize(self.name, entry[0])
+        key = self._keys.deserialize(self._topic, entry[0])
         windowed = Windowed(key, Window(entry[2], entry[1]))
-        return windowed, self._values.deserialize(self.name, data)  # type: ignore[return-value]
+        return windowed, self._values.deserialize(self._topic, data)  # type: ignore[return-value]
 
     def put(self, session: Windowed[K], value: V | None) -> None:
         """Set the value of a session; `None` deletes it."""
         key, (start, end) = self._key(session.key), session.window
-        data = self._values.serialize(self.name, value)
+        data = self._values.serialize(self._topic, value)
         entry, cache = (key, end, start), self._cache
         old = None if cache is None or cache.has(entry) else self._segments.get(entry)
         self._segments.put(entry, data)
@@ -92,7 +94,7 @@ class SessionStore(Generic[K, V]):
     def get(self, key: K, start: int, end: int) -> V | None:
         """The value of one session, or `None`."""
         data = self._segments.get((self._key(key), end, start))
-        return self._values.deserialize(self.name, data)
+        return self._values.deserialize(self._topic, data)
 
     def find_sessions(self, key: K, end_min: int, start_max: int) -> list[tuple[Windowed[K], V]]:
         """The sessions of a key that end at `end_min` or later and start by `start_max`."""

@@ -28,6 +28,7 @@ class WindowStore(Generic[K, V]):
         drop: Drop = ...,
         storage: Storage | None = None,
         cache: StoreCache | None = None,
+        topic: str | None = None,
     ) -> None: ...
     def listen(
         self, listener: Callable[[Windowed[K], V | None, V | None, int | None], None]
