@@ -57,7 +57,12 @@ class TaskStores:
         self.by_name: dict[str, Any] = {}
 
     def create(
-        self, builder: StoreBuilder, log: Log, drop: Drop, changelog: tuple[str, bool] | None
+        self,
+        builder: StoreBuilder,
+        log: Log,
+        drop: Drop,
+        changelog: tuple[str, bool] | None,
+        topic: str,
     ) -> None:
         """Create a store; `changelog` is its topic, and whether that is an input topic."""
         name = builder.name
@@ -76,7 +81,9 @@ class TaskStores:
         if builder.caching and self._cache is not None and self._cache.bytes_max > 0:
             cache = StoreCache(self._cache, self._runtime)
             self._caches.append(cache)
-        context = StoreContext(log=log, drop=drop, storage=storage, cache=cache)
+        context = StoreContext(
+            topic=topic, log=log, drop=drop, storage=storage, cache=cache
+        )
         store = self.by_name[name] = builder.create(context)
         if getattr(store, "in_memory_only", False):
             self._persistent.discard(name)

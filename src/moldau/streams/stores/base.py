@@ -111,6 +111,8 @@ class StateStore(Protocol):
 class StoreContext:
     """What a task gives to a store that it creates."""
 
+    #: The topic that serdes are given: the store's changelog, whether or not it is written.
+    topic: str = ""
     #: Writes to the changelog; does nothing where the store has none.
     log: Log = no_log
     #: Counts records that came too late.

@@ -42,9 +42,15 @@ class SuppressBuffer:
     in_memory_only = True
 
     def __init__(
-        self, name: str, key_serde: Serde[Any], value_serde: Serde[Any], log: Log = no_log
+        self,
+        name: str,
+        key_serde: Serde[Any],
+        value_serde: Serde[Any],
+        log: Log = no_log,
+        topic: str | None = None,
     ) -> None:
         self.name = name
+        self._topic = topic or name
         self._keys = key_serde
         self._values = value_serde
         self._log = log
@@ -62,9 +68,9 @@ class SuppressBuffer:
 
     def put(self, time: int, record: Record[Any, Change[Any]], context: RecordContext) -> None:
         """Hold an update; a later one of the same key takes its place in the order."""
-        key = self._keys.serialize(self.name, record.key) or b""
-        old = self._values.serialize(self.name, record.value.old)
-        new = self._values.serialize(self.name, record.value.new)
+        key = self._keys.serialize(self._topic, record.key) or b""
+        old = self._values.serialize(self._topic, record.value.old)
+        new = self._values.serialize(self._topic, record.value.new)
         before = self._held.get(key)
         if before is not None:
             time = before.time
@@ -90,16 +96,16 @@ class SuppressBuffer:
         held = self._held[key]
         self._remove(key)
         self._dirty[key] = None
-        name, context = self.name, held.context
-        new = self._values.deserialize(name, held.new)
-        change = Change(new, self._values.deserialize(name, held.old))
-        typed = self._keys.deserialize(name, key)
+        topic, context = self._topic, held.context
+        new = self._values.deserialize(topic, held.new)
+        change = Change(new, self._values.deserialize(topic, held.old))
+        typed = self._keys.deserialize(topic, key)
         return Record(typed, change, context.timestamp, context.headers), context
 
     def prior(self, key: Any) -> tuple[bool, Any]:
         """Whether a key is held back, and the value that was last emitted for it."""
-        held = self._held.get(self._keys.serialize(self.name, key) or b"")
-        return held is not None, self._values.deserialize(self.name, held.prior if held else None)
+        held = self._held.get(self._keys.serialize(self._topic, key) or b"")
+        return held is not None, self._values.deserialize(self._topic, held.prior if held else None)
 
     def flush(self) -> None:
         """Write the changes since the last commit to the changelog."""
@@ -134,8 +140,10 @@ class JoinBuffer:
         value_serde: Serde[Any],
         grace_ms: int,
         log: Log = no_log,
+        topic: str | None = None,
     ) -> None:
         self.name = name
+        self._topic = topic or name
         self._keys = key_serde
         self._values = value_serde
         self._grace_ms = grace_ms
@@ -153,8 +161,8 @@ class JoinBuffer:
             return False
         self._observed_ms = max(self._observed_ms, record.timestamp)
         self._sequence = (self._sequence + 1) & 0x7FFF_FFFF
-        key = self._keys.serialize(self.name, record.key) or b""
-        value = self._values.serialize(self.name, record.value)
+        key = self._keys.serialize(self._topic, record.key) or b""
+        value = self._values.serialize(self._topic, record.value)
         context = context.at(record.timestamp, record.headers)
         place = buffer_key(key, record.timestamp, self._sequence)
         held = Buffered(context, None, None, value, 0)
@@ -173,8 +181,8 @@ class JoinBuffer:
         for place in ready:
             held = self._held.pop(place)
             self._log(place, None, None)
-            key = self._keys.deserialize(self.name, read_buffer_key(place))
-            value = self._values.deserialize(self.name, held.new)
+            key = self._keys.deserialize(self._topic, read_buffer_key(place))
+            value = self._values.deserialize(self._topic, held.new)
             context = held.context
             yield Record(key, value, context.timestamp, context.headers), context
 
