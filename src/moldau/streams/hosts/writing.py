@@ -29,7 +29,7 @@ from moldau.client.errors import (
 from moldau.client.producer import RecordFuture
 from moldau.client.topics import OffsetAndMetadata, TopicPartition
 from moldau.streams.errors import StreamsError, TaskMigratedError
-from moldau.streams.machine.definitions import Produced
+from moldau.streams.records import Produced
 
 T = TypeVar("T")
 Offsets = Mapping[TopicPartition, OffsetAndMetadata]
