@@ -9,8 +9,8 @@ from support.streams_embedded import Stage
 from support.streams_kills import count_under_kills
 
 
-def test_killed_instances_count_every_word_once(stage: Stage) -> None:
-    count_under_kills(stage, kills=4, seed=1)
+def test_killed_instances_count_every_word_once(stage: Stage, protocol: str) -> None:
+    count_under_kills(stage, kills=3, seed=1, protocol=protocol)
 
 
 def test_a_stopped_instance_leaves_at_once(stage: Stage) -> None:
