@@ -16,7 +16,9 @@ def test_killed_instances_count_every_word_once(stage: Stage, protocol: str) -> 
 def test_a_stopped_instance_leaves_at_once(stage: Stage) -> None:
     prefix = f"{stage.new_id()}-"
     stage.create([f"{prefix}text", f"{prefix}counts"], partitions=2)
-    instance = Instance(stage.bootstrap, prefix, stage.folder / f"{prefix}one").start()
+    instance = Instance(
+        stage.bootstrap, prefix, stage.folder / f"{prefix}one", "group.protocol=classic"
+    ).start()
     lines = [f"word{random.Random(number).randrange(9)}" for number in range(50)]
     for line in lines:
         stage.producer.send(f"{prefix}text", line.encode())

@@ -195,36 +195,57 @@ def _describe(arguments: argparse.Namespace) -> None:
 
     group = arguments.application_id
     with open_admin(arguments) as admin:
-        described = admin.describe_consumer_groups([group])[group]
+        state, members = _members(admin, group)
         committed = admin.list_consumer_group_offsets({group: None})[group]
         keys = [key for key, offset in committed.items() if offset is not None]
         ends = admin.list_offsets(dict.fromkeys(keys, OffsetSpec.latest())) if keys else {}
-    members = {
-        key: member.client_id
-        for member in described.members
-        for key in member.assignment.topic_partitions
-    }
     rows = []
-    for key in sorted({*keys, *members}):
-        offset = committed.get(key)
-        lag = None if offset is None else max(0, ends[key].offset - offset.offset)
+    for key in sorted(keys):
+        offset = committed[key]
+        lag = 0 if offset is None else max(0, ends[key].offset - offset.offset)
         rows.append(
             {
                 "topic": key.topic,
                 "partition": key.partition,
                 "offset": None if offset is None else offset.offset,
                 "lag": lag,
-                "member": members.get(key),
             }
         )
     if arguments.json:
-        print_json({"application": group, "state": described.group_state.value, "inputs": rows})
+        listed = [{"member": name, "tasks": tasks} for name, tasks in members]
+        print_json({"application": group, "state": state, "members": listed, "inputs": rows})
         return
-    print(f"{group}: {described.group_state.value}, {len(described.members)} members")
-    table = Table("TOPIC", "PARTITION", "OFFSET", "LAG", "MEMBER")
-    for row in rows:
-        table.add(*("-" if each is None else each for each in row.values()))
+    print(f"{group}: {state}")
+    table = Table("MEMBER", "TASKS")
+    for name, tasks in members:
+        table.add(name, ", ".join(tasks) or "-")
     table.show()
+    table = Table("TOPIC", "PARTITION", "OFFSET", "LAG")
+    for row in rows:
+        table.add(*row.values())
+    table.show()
+
+
+def _members(admin: Admin, group: str) -> tuple[str, list[tuple[str, list[str]]]]:
+    """The state of an application's group, and what each member runs."""
+    if group in {each.group_id for each in admin.list_streams_groups()}:
+        streams = admin.describe_streams_groups([group])[group]
+        return str(streams.group_state.value), sorted(
+            (
+                member.client_id,
+                sorted(
+                    f"{task.subtopology_id}_{partition}"
+                    for task in member.assignment.active_tasks
+                    for partition in task.partitions
+                ),
+            )
+            for member in streams.members
+        )
+    described = admin.describe_consumer_groups([group])[group]
+    return str(described.group_state.value), sorted(
+        (each.client_id, sorted(map(str, each.assignment.topic_partitions)))
+        for each in described.members
+    )
 
 
 def _query(arguments: argparse.Namespace) -> None:

@@ -78,8 +78,8 @@ class StreamsSettings:
     state_dir: Path
     #: For all threads of the instance together.
     cache_max_bytes: int
-    #: Whether `group.protocol` asks for a streams group (KIP-1071).
-    streams_group: bool
+    #: Whether `group.protocol` asks for a streams group (KIP-1071); `None` if it is not given.
+    streams_group: bool | None
     timestamp_extractor: TimestampExtractor | None
     handlers: Handlers
     #: For internal topics, from keys that begin with `topic.`.
@@ -120,7 +120,9 @@ class StreamsSettings:
             repartition_purge_interval_ms=values["repartition.purge.interval.ms"],
             state_dir=state_folder(values["state.dir"], values["application.id"]),
             cache_max_bytes=_cache_max_bytes(values, given),
-            streams_group=values["group.protocol"].lower() == "streams",
+            streams_group=(
+                values["group.protocol"].lower() == "streams" if "group.protocol" in given else None
+            ),
             timestamp_extractor=_extractor(values["default.timestamp.extractor"]),
             handlers=_handlers(values),
             topic_configs={

@@ -6,6 +6,7 @@ import threading
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 
+from moldau.client import Admin
 from moldau.client.consumer.membership.streams_interface import (
     INCORRECTLY_PARTITIONED,
     MISSING_SOURCE_TOPICS,
@@ -183,3 +184,23 @@ def _info(plan: Plan, subtopology: SubTopology, settings: StreamsSettings) -> Su
             group & internal for group in plan.copartitioned if len(group & internal) > 1
         ],
     )
+
+
+def prefers_streams_group(admin: Admin, plan: Plan, settings: StreamsSettings) -> bool:
+    """Whether an application that names no `group.protocol` joins a streams group.
+
+    It does where the cluster has them, unless other instances are in a consumer group, or it needs
+    what only a consumer group has: patterns, and settings of its own.
+    """
+    if any(each.patterns for each in plan.subtopologies):
+        return False
+    if settings.num_standby_replicas or "group.instance.id" in settings.consumer("main"):
+        return False
+    feature = admin.describe_features().finalized_features.get("streams.version")
+    if feature is None or feature.max_version_level < 1:
+        return False
+    application_id = settings.application_id
+    described = admin.describe_consumer_groups([application_id], check=False)
+    if application_id in described.errors:
+        return True
+    return not described[application_id].members
