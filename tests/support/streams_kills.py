@@ -29,7 +29,9 @@ def committed_count(stage: Stage, group: str) -> int:
     return sum(each.offset for each in found[group].values() if each is not None)
 
 
-def count_under_kills(stage: Stage, *, kills: int, seed: int) -> int:
+def count_under_kills(
+    stage: Stage, *, kills: int, seed: int, protocol: str = "classic"
+) -> int:
     """Run two instances, kill one after the other; how many words there were."""
     chance = random.Random(seed)
     prefix = f"{stage.new_id()}-"
@@ -40,6 +42,7 @@ def count_under_kills(stage: Stage, *, kills: int, seed: int) -> int:
             prefix,
             stage.folder / f"{prefix}{number}",
             f"num.stream.threads={number + 1}",
+            f"group.protocol={protocol}",
             # Who does not come back is noticed soon.
             "consumer.session.timeout.ms=6000",
         ).start()
@@ -81,6 +84,7 @@ def count_under_kills(stage: Stage, *, kills: int, seed: int) -> int:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=50)
+    parser.add_argument("--protocol", default="classic", choices=("classic", "streams"))
     parser.add_argument("--seed", type=int, default=time.time_ns() % 1_000_000)
     options = parser.parse_args()
     print(f"seed {options.seed}", flush=True)
@@ -91,7 +95,9 @@ def main() -> None:
     ):
         stage = Stage(broker.bootstrap, Path(folder))
         started = time.monotonic()
-        words = count_under_kills(stage, kills=options.count, seed=options.seed)
+        words = count_under_kills(
+            stage, kills=options.count, seed=options.seed, protocol=options.protocol
+        )
         stage.close()
         spent = time.monotonic() - started
         print(f"{options.count} kills, {words} words, each counted once, {spent:.0f} s")

@@ -150,7 +150,7 @@ def test_internal_topics_are_those_of_kafka_streams(stage: Stage) -> None:
     assert repartition["segment.bytes"].value == "52428800"
 
 
-def test_instances_share_the_tasks_and_hand_them_over(stage: Stage) -> None:
+def test_instances_share_the_tasks_and_hand_them_over(stage: Stage, protocol: str) -> None:
     prefix = f"{stage.new_id()}-"
     stage.create([f"{prefix}text", f"{prefix}counts"], partitions=4)
     send_lines(stage, f"{prefix}text", LINES[:100])
@@ -161,6 +161,7 @@ def test_instances_share_the_tasks_and_hand_them_over(stage: Stage) -> None:
             f"{prefix}app",
             state_dir=str(stage.folder / f"{prefix}{number}"),
             num_stream_threads=2,
+            group_protocol=protocol,
         )
         for number in range(2)
     )
@@ -186,10 +187,11 @@ def test_instances_share_the_tasks_and_hand_them_over(stage: Stage) -> None:
     check(found, recomputed(LINES))
 
 
-def test_threads_come_and_go(stage: Stage) -> None:
+def test_threads_come_and_go(stage: Stage, protocol: str) -> None:
     prefix = f"{stage.new_id()}-"
     stage.create([f"{prefix}text", f"{prefix}counts"], partitions=2)
-    with streams(stage, word_count(prefix), f"{prefix}app") as running:
+    made = streams(stage, word_count(prefix), f"{prefix}app", group_protocol=protocol)
+    with made as running:
         assert running.wait_for(State.RUNNING, 30)
         name = running.add_stream_thread()
         assert name is not None
@@ -318,7 +320,7 @@ def test_a_failed_thread_is_replaced(stage: Stage) -> None:
     assert len(failures) == 1
 
 
-def test_one_instance_stops_all(stage: Stage) -> None:
+def test_one_instance_stops_all(stage: Stage, protocol: str) -> None:
     prefix = f"{stage.new_id()}-"
     stage.create([f"{prefix}in", f"{prefix}out"], partitions=2)
     builder = StreamsBuilder()
@@ -334,6 +336,7 @@ def test_one_instance_stops_all(stage: Stage) -> None:
             builder.build(),
             f"{prefix}app",
             state_dir=str(stage.folder / f"{prefix}{number}"),
+            group_protocol=protocol,
         )
         for number in range(2)
     ]
@@ -427,10 +430,11 @@ def test_the_program_ends_by_close_from_another_thread(stage: Stage) -> None:
     assert Path(running.settings.state_dir).is_dir()
 
 
-def test_a_producer_of_another_instance_is_fenced(stage: Stage) -> None:
+def test_a_producer_of_another_instance_is_fenced(stage: Stage, protocol: str) -> None:
     """The thread of a fenced producer joins again, and goes on."""
     prefix = f"{stage.new_id()}-"
-    with streams(stage, passing(stage, prefix, str.upper), f"{prefix}app") as running:
+    topology = passing(stage, prefix, str.upper)
+    with streams(stage, topology, f"{prefix}app", group_protocol=protocol) as running:
         send_lines(stage, f"{prefix}in", ["a"])
         assert values(stage, f"{prefix}out", 1) == ["A"]
         transactional_id = f"{prefix}app-{running.instance.process_id}-1"

@@ -9,14 +9,16 @@ from support.streams_embedded import Stage
 from support.streams_kills import count_under_kills
 
 
-def test_killed_instances_count_every_word_once(stage: Stage) -> None:
-    count_under_kills(stage, kills=4, seed=1)
+def test_killed_instances_count_every_word_once(stage: Stage, protocol: str) -> None:
+    count_under_kills(stage, kills=3, seed=1, protocol=protocol)
 
 
 def test_a_stopped_instance_leaves_at_once(stage: Stage) -> None:
     prefix = f"{stage.new_id()}-"
     stage.create([f"{prefix}text", f"{prefix}counts"], partitions=2)
-    instance = Instance(stage.bootstrap, prefix, stage.folder / f"{prefix}one").start()
+    instance = Instance(
+        stage.bootstrap, prefix, stage.folder / f"{prefix}one", "group.protocol=classic"
+    ).start()
     lines = [f"word{random.Random(number).randrange(9)}" for number in range(50)]
     for line in lines:
         stage.producer.send(f"{prefix}text", line.encode())

@@ -43,6 +43,11 @@ class TaskAssignor(PartitionAssignor):
         self._lock = threading.Lock()
         self._placed = Placed()
 
+    @property
+    def strategy(self) -> TaskAssignor:
+        """What goes into `partition.assignment.strategy`."""
+        return self
+
     def subscription_user_data(self, topics: frozenset[str]) -> bytes:
         return self._state().encode()
 

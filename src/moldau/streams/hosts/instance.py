@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import moldau
@@ -20,6 +21,7 @@ from moldau.streams.hosts.restoring import RestoreListener
 from moldau.streams.hosts.settings import StreamsSettings
 from moldau.streams.hosts.state_directory import StateDirectory
 from moldau.streams.hosts.stream_thread import StreamThread
+from moldau.streams.hosts.streams_group import prefers_streams_group
 from moldau.streams.hosts.task_factory import TaskFactory
 from moldau.streams.hosts.thread_metrics import ThreadMetrics, add_client_metrics
 from moldau.streams.hosts.writing import Writer
@@ -31,7 +33,7 @@ from moldau.streams.machine.lifecycle import (
     UncaughtExceptionResponse,
 )
 from moldau.streams.machine.placement import Placed
-from moldau.streams.stores.cache import RecordCache
+from moldau.streams.stores._cache import RecordCache
 from moldau.streams.topology.topology import Topology
 
 _log = logging.getLogger(__name__)
@@ -99,6 +101,9 @@ class Instance:
         self.metrics.tags["client-id"] = self.client_id
         add_client_metrics(self.metrics, self._facts())
         self._admin = Admin(self.settings.admin(f"{self.client_id}-admin"))
+        if self.settings.streams_group is None:
+            chosen = prefers_streams_group(self._admin, self.plan, self.settings)
+            self.settings = replace(self.settings, streams_group=chosen)
         self._counts = ensure_topics(self._admin, self.plan, self.settings)
         self._global = GlobalStores(
             self._topology.assembly, self.settings, self.client_id, self._fail

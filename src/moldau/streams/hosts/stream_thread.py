@@ -23,6 +23,7 @@ from moldau.streams.errors import InvalidStateStoreError, StreamsError, TaskMigr
 from moldau.streams.hosts.assignor import TaskAssignor
 from moldau.streams.hosts.restoring import RestoreListener, Restorer
 from moldau.streams.hosts.settings import StreamsSettings
+from moldau.streams.hosts.streams_group import StreamsGroupMember
 from moldau.streams.hosts.task_factory import TaskFactory
 from moldau.streams.hosts.task_manager import TaskManager
 from moldau.streams.hosts.thread_metrics import ThreadMetrics
@@ -113,13 +114,8 @@ class StreamThread:
             self.metrics,
             enter=self._enter,
         )
-        self._assignor = TaskAssignor(
-            host.plan,
-            standby_replicas=settings.num_standby_replicas,
-            state=self._member_state,
-            on_placed=lambda placed: host.on_placed(self, placed),
-        )
-        self._placed = self._assignor.placed
+        self._placement = self._make_placement()
+        self._placed = self._placement.placed
         self._consumer: Consumer[Any, Any] | None = None
         self._commit_due_ms = 0
         self._purge_due_ms = 0
@@ -185,14 +181,35 @@ class StreamThread:
             f"{self.name}-producer", transactional_id if settings.exactly_once else None
         )
 
+    def _make_placement(self) -> TaskAssignor | StreamsGroupMember:
+        """Where the thread learns of its tasks: from the group's leader, or from the broker."""
+        host, settings = self._host, self._settings
+
+        def on_placed(placed: Placed) -> None:
+            host.on_placed(self, placed)
+
+        if settings.streams_group:
+            return StreamsGroupMember(
+                host.plan, settings, self.number, state=self._member_state, on_placed=on_placed
+            )
+        return TaskAssignor(
+            host.plan,
+            standby_replicas=settings.num_standby_replicas,
+            state=self._member_state,
+            on_placed=on_placed,
+        )
+
     def _consumer_settings(self) -> dict[str, Any]:
         settings = self._settings
         given = settings.consumer("main", client_id=f"{self.name}-consumer")
         given.setdefault("auto.offset.reset", "earliest")
         given["group.id"] = settings.application_id
-        given["partition.assignment.strategy"] = [self._assignor]
+        given["partition.assignment.strategy"] = [self._placement.strategy]
         instance_id = given.get("group.instance.id")
-        if instance_id is not None:
+        if settings.streams_group:
+            # Members of streams groups are not static; they come back by their own ids.
+            given.pop("group.instance.id", None)
+        elif instance_id is not None:
             given["group.instance.id"] = f"{instance_id}-{self.number}"
         elif self._host.is_identity_lasting:
             # A killed instance that comes back takes its tasks over without a rebalance.
@@ -308,7 +325,7 @@ class StreamThread:
         return limit_ms / 1000
 
     def _follow_placement(self) -> None:
-        placed = self._assignor.placed
+        placed = self._placement.placed
         if placed is not self._placed:
             self._placed = placed
             self._host.refresh_topics()
@@ -330,7 +347,7 @@ class StreamThread:
         deadline = time.monotonic() + _ANNOUNCE_S
         try:
             self.consumer.enforce_rebalance("shutdown of the application")
-            while not self._assignor.placed.shutdown and time.monotonic() < deadline:
+            while not self._placement.placed.shutdown and time.monotonic() < deadline:
                 self.consumer.poll(0.1)
         except (KafkaError, StreamsError) as error:
             _log.warning("%s: the shutdown could not be announced: %s", self.name, error)

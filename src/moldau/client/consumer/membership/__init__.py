@@ -40,6 +40,12 @@ def make_membership(host: GroupHost) -> Membership:
         from moldau.wire.uuids import random_uuid, uuid_to_text
 
         return ConsumerMembership(host, uuid_to_text(random_uuid(os.urandom(16))))
+    maker = getattr(next(iter(host.assignors), None), "make_membership", None)
+    if maker is not None:
+        from moldau.client.consumer.membership.streams_shell import StreamsMembership
+
+        membership: Membership = maker(host, StreamsMembership)
+        return membership
     from moldau.client.consumer.membership.classic_shell import ClassicMembership
 
     check_settings(host.values, ())

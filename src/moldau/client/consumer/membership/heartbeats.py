@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 from uuid import UUID
 
@@ -23,6 +24,8 @@ from moldau.wire.message import Message
 __all__ = ["BeatMetrics", "BeatOwner", "Heartbeats"]
 
 _log = logging.getLogger(__name__)
+
+Partitions = Mapping[UUID, frozenset[int]]
 
 
 class BeatMetrics(Protocol):
@@ -68,7 +71,11 @@ class Heartbeats:
         owner: BeatOwner,
         metrics: BeatMetrics,
         max_poll_interval_ms: int,
+        *,
+        read_assignment: Callable[[Any], Partitions | None] | None = None,
     ) -> None:
+        """`read_assignment` gets the assignment of a response that has another form."""
+        self._read_assignment = read_assignment or _assignment
         self._cluster = cluster
         self._clock = cluster.clock
         self._group_id = group_id
@@ -157,7 +164,8 @@ class Heartbeats:
             self._failures = 0
             self._not_before_ms = 0
             self._due_ms = now_ms + response.heartbeat_interval_ms
-            self._member.on_beat_answered(response.member_epoch, _partitions(response.assignment))
+            assignment = self._read_assignment(response)
+            self._member.on_beat_answered(response.member_epoch, assignment)
             return
         error = error_for(code, response.error_message or f"group {self._group_id}")
         after = self._member.on_beat_refused(code)
@@ -203,7 +211,8 @@ class Heartbeats:
         )
 
 
-def _partitions(assignment: Any) -> dict[UUID, frozenset[int]] | None:
+def _assignment(response: Any) -> Partitions | None:
+    assignment = response.assignment
     if assignment is None:
         return None
     return {each.topic_id: frozenset(each.partitions) for each in assignment.topic_partitions}
