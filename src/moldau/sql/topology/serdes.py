@@ -14,7 +14,6 @@ from moldau.sql.types import ArrayType, Column, MapType, SqlType, StructType
 from moldau.streams.records import MAX_TIMESTAMP
 from moldau.streams.serdes import Serde, SessionWindowedSerde, TimeWindowedSerde
 
-
 _KEPT_MAX = 1000
 
 
