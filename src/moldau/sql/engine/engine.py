@@ -30,6 +30,7 @@ from moldau.sql.errors import (
 from moldau.sql.planning.formats import Formats
 from moldau.sql.planning.node import PlanContext
 from moldau.sql.planning.planner import PlanSettings, QueryPlan, QueryPlanner
+from moldau.sql.planning.upgrades import check_upgrade
 from moldau.sql.ports import FormatFactory, Functions, SchemaRegistry
 from moldau.sql.sources.data_source import DataSource
 from moldau.sql.sources.metastore import MetaStore, already_exists
@@ -324,6 +325,9 @@ class KsqlEngine:
     def _start(
         self, query_id: str, sql: str, plan: QueryPlan, settings: Settings, *, sink: str | None
     ) -> Started:
+        before = self.queries.get(query_id)
+        if before is not None:
+            check_upgrade(before.plan.step, plan.step)
         built = build_topology(plan.step, self._build_context(settings))
         service = settings.text(names.SERVICE_ID)
         query = PersistentQuery(
@@ -335,7 +339,6 @@ class KsqlEngine:
             sink=sink,
             settings=settings.values,
         )
-        before = self.queries.get(query_id)
         self.queries[query_id] = query
         return Started(query, before)
 
