@@ -54,8 +54,9 @@ _FAMILIES = (
         (
             ("registry", "run the Schema Registry"),
             ("rest", "run the REST Proxy: Kafka over HTTP"),
+            ("sql", "run ksqlDB's language over topics: a server and its shell"),
         ),
-        without_script=("registry", "rest"),
+        without_script=("registry", "rest", "sql"),
     ),
     _Family(
         "Run data pipelines",

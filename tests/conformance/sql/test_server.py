@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
+import pytest
+
+from moldau.cli.services.sql_client import SqlClient
+from moldau.cli.services.sql_shell import Shell
 from support.processes import BrokerProcess
 from support.sql_server import SqlServer, sql_server
 
@@ -158,3 +163,26 @@ def test_queries_of_a_file_run_without_commands(broker: BrokerProcess, tmp_path:
         broker.bootstrap, ksql_service_id="headless_", ksql_queries_file=str(file)
     ) as found:
         assert len(found.execute("SHOW QUERIES;")[0]["queries"]) == 1
+
+
+def test_the_shell_shows_answers_and_rows(
+    server: SqlServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shown = io.StringIO()
+    shell = Shell(SqlClient(server.url), shown)
+    script = """
+        CREATE STREAM typed (id STRING KEY, v INT)
+            WITH (kafka_topic='typed', value_format='JSON', partitions=1);
+        INSERT INTO typed VALUES ('a', 1);
+        SET 'auto.offset.reset' = 'earliest';
+        SELECT id, v + 1 AS more FROM typed EMIT CHANGES LIMIT 1;
+        DESCRIBE typed;
+    """
+    assert shell.execute(script) == 0
+    lines = shown.getvalue().splitlines()
+    assert lines[:3] == ["Stream created", "ID\tMORE", "a\t2"]
+    assert "ID\tSTRING\tKEY" in lines
+    assert shell.execute("DROP STREAM nowhere;") == 1
+    assert "NOWHERE" in capsys.readouterr().err
+    assert shell.run(io.StringIO("SHOW\nSTREAMS;\nexit\n")) == 0
+    assert "TYPED\ttyped\tKAFKA\tJSON\tfalse" in shown.getvalue()
