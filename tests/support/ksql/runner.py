@@ -66,10 +66,10 @@ def run_case(case: Case) -> None:
 
 
 def _run(case: Case) -> _World:
-    world = _world(case)
-    _execute(world)
+    world = new_world(case)
+    execute(world)
     for each in case.inputs:
-        record = _record(world, each)
+        record = encoded(world, each)
         world.inputs.append(record)
         _add(world, record.topic, record)
     for query in world.queries:
@@ -85,7 +85,7 @@ def _all_functions() -> FunctionRegistry:
     return functions
 
 
-def _world(case: Case) -> _World:
+def new_world(case: Case) -> _World:
     registry, topics = MemoryRegistry(), MemoryTopics(default_partitions=4)
     config = {"ksql.service.id": _SERVICE_ID, **case.properties}
     functions = _all_functions().with_settings(config)
@@ -141,7 +141,7 @@ def _register_sources(
                     scratch.execute(statement, each.text)
 
 
-def _execute(world: _World) -> None:
+def execute(world: _World, *, needs_query: bool = True) -> None:
     engine, session = world.engine, Session()
     parsed = engine.parse(world.case.script)
     for index, each in enumerate(parsed):
@@ -163,7 +163,7 @@ def _execute(world: _World) -> None:
             _add(world, result.topic, Produced(result.topic, result.key, result.value, timestamp))
         for source in engine.metastore.sources.values():
             world.sources.setdefault(source.topic, source)
-    if not world.queries and world.case.error is None:
+    if needs_query and not world.queries and world.case.error is None:
         raise CaseFailed("no persistent query")
     if world.case.error is not None and not world.case.inputs:
         raise CaseFailed(f"expected the error {world.case.error}, but no statement failed")
@@ -173,25 +173,29 @@ def _add(world: _World, topic: str, record: Produced) -> None:
     world.records.setdefault(topic, []).append(record)
 
 
-def _process(world: _World, query: PersistentQuery) -> None:
-    read = {each.topic for each in query.sources}
-    driver = TopologyTestDriver(
+def new_driver(world: _World, query: PersistentQuery) -> TopologyTestDriver:
+    return TopologyTestDriver(
         query.built.topology,
         application_id=query.application_id,
         handlers=Handlers(deserialization=skip_on_error),
         config=_streams_config(world.case),
     )
+
+
+def _process(world: _World, query: PersistentQuery) -> None:
+    read = {each.topic for each in query.sources}
+    driver = new_driver(world, query)
     given = {each.topic for each in world.inputs}
     for record in world.inputs:
         if record.topic in read:
             driver.pipe(record)
-            _collect(world, query, driver)
+            collect(world, driver)
     for topic in [each.topic for each in query.sources]:
         if topic not in given:
             for record in list(world.records.get(topic, ())):
                 driver.pipe(record)
-                _collect(world, query, driver)
-    _collect(world, query, driver)
+                collect(world, driver)
+    collect(world, driver)
     driver.close()
 
 
@@ -207,7 +211,7 @@ def _streams_config(case: Case) -> dict[str, Any]:
     }
 
 
-def _collect(world: _World, query: PersistentQuery, driver: TopologyTestDriver) -> None:
+def collect(world: _World, driver: TopologyTestDriver) -> None:
     for topic in driver.output_topics:
         while (record := driver.take(topic)) is not None:
             _add(world, topic, record)
@@ -223,7 +227,7 @@ def _source(world: _World, topic: str) -> DataSource:
     return source
 
 
-def _record(world: _World, raw: dict[str, Any]) -> Produced:
+def encoded(world: _World, raw: dict[str, Any]) -> Produced:
     topic = raw["topic"]
     source = world.sources.get(topic)
     headers = tuple(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from support.ksql.sql_tests import FOLDER, Script, run_script, scripts
 
 #: The script that this one runs is not part of the vectors.

@@ -32,6 +32,8 @@ from moldau.sql.planning.node import PlanContext
 from moldau.sql.planning.planner import PlanSettings, QueryPlan, QueryPlanner
 from moldau.sql.planning.upgrades import check_upgrade
 from moldau.sql.ports import FormatFactory, Functions, SchemaRegistry
+from moldau.sql.pull.executor import PullQuery, not_queryable
+from moldau.sql.pull.planner import PullSettings, plan_pull
 from moldau.sql.sources.data_source import DataSource
 from moldau.sql.sources.metastore import MetaStore, already_exists
 from moldau.sql.sources.properties import SourceProperties, insert_query_id
@@ -58,8 +60,9 @@ from moldau.sql.syntax.statements import (
     UnsetProperty,
 )
 from moldau.sql.topology.builder import BuildContext, OnRow, ProcessingLog, build_topology
+from moldau.sql.topology.holders import Materialization
 from moldau.sql.topology.serdes import Serdes
-from moldau.sql.types import DecimalType, SqlType
+from moldau.sql.types import DecimalType, Namespace, SqlType
 
 
 def _ignored(step: str, message: str, error: Exception, row: Any) -> None:
@@ -360,6 +363,29 @@ class KsqlEngine:
             sink=None,
         )
 
+    def pull_query(self, query: Query, sql: str, session: Session | None = None) -> PullQuery:
+        """A pull query over a table that a persistent query keeps in a store."""
+        settings = self._settings(session or Session())
+        with _as_statement_error(sql, quotes_part=True):
+            explicit = sanitized(query, self.metastore)
+            analysis = analyze(explicit, self.metastore, self.functions, None)
+            options = PullSettings(
+                table_scans=settings.flag(names.TABLE_SCAN_ENABLED),
+                range_scans=settings.flag(names.RANGE_SCAN_ENABLED),
+                limits=settings.flag(names.PULL_LIMIT_ENABLED),
+            )
+            plan = plan_pull(analysis, self.functions, options)
+            return PullQuery(plan, *self._materialized(plan.source))
+
+    def _materialized(self, source: DataSource) -> tuple[PersistentQuery, Materialization]:
+        """The query that keeps a table, and the store it keeps it in."""
+        name = source.name
+        for query in self.queries.values():
+            writes = query.sink == name or (query.sink is None and name in _names(query))
+            if writes and query.built.materialization is not None and source.kind == "TABLE":
+                return query, query.built.materialization
+        raise not_queryable(source)
+
     # Values, queries that run, and the session.
 
     def _insert_values(self, statement: InsertValues, sql: str, session: Session) -> Inserted:
@@ -406,8 +432,10 @@ class KsqlEngine:
 class _as_statement_error:
     """Turns errors inside into those of a statement."""
 
-    def __init__(self, sql: str) -> None:
+    def __init__(self, sql: str, *, quotes_part: bool = False) -> None:
+        """`quotes_part`: an error in an expression quotes that, then the statement."""
         self._sql = sql
+        self._quotes_part = quotes_part
 
     def __enter__(self) -> None:
         return None
@@ -416,14 +444,23 @@ class _as_statement_error:
         if isinstance(error, KsqlStatementException):
             if error.statement == self._sql:
                 return
-            raise KsqlStatementException(str(error), self._sql, error.raw_unlogged) from error
+            detail = error.unlogged if self._quotes_part else error.raw_unlogged
+            raise KsqlStatementException(str(error), self._sql, detail) from error
         if isinstance(error, KsqlException):
             raise KsqlStatementException(str(error), self._sql) from error
 
 
+def _names(query: PersistentQuery) -> list[str]:
+    return [each.name for each in query.sources]
+
+
 def _all_values(source: DataSource) -> Query:
-    """What a source table shows: all of its values."""
-    items = tuple(SingleColumn(ColumnRef(each.name), each.name) for each in source.schema.value)
+    """What a source table shows: all of its columns but the key."""
+    items = tuple(
+        SingleColumn(ColumnRef(each.name), each.name)
+        for each in source.schema.columns
+        if each.namespace is not Namespace.KEY
+    )
     return Query(select=items, source=Relation(source.name, source.name), emit="CHANGES")
 
 
