@@ -54,8 +54,9 @@ _FAMILIES = (
         (
             ("registry", "run the Schema Registry"),
             ("rest", "run the REST Proxy: Kafka over HTTP"),
+            ("sql", "run ksqlDB's language over topics: a server and its shell"),
         ),
-        without_script=("registry", "rest"),
+        without_script=("registry", "rest", "sql"),
     ),
     _Family(
         "Run data pipelines",
@@ -65,6 +66,12 @@ _FAMILIES = (
             ("spark", "start, show or stop the Spark that runs pipelines"),
         ),
         without_script=("pipelines", "spark"),
+    ),
+    _Family(
+        "Run stream applications",
+        "streams",
+        (("streams", "run applications of moldau.streams, and show those of a cluster"),),
+        without_script=("streams",),
     ),
     _Family(
         "Topics",

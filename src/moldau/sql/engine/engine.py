@@ -279,6 +279,10 @@ class KsqlEngine:
         started.query.is_insert = True
         return started
 
+    def number_queries_from(self, number: int) -> None:
+        """The next query has this number in its id: a server takes it from the command topic."""
+        self._queries.number_from(number)
+
     def push_query(
         self, query: Query, on_row: OnRow, sql: str, session: Session | None = None
     ) -> PersistentQuery:

@@ -83,6 +83,10 @@ class Queries:
             sink.topic, partitions, properties.get("REPLICAS") or -1, {"cleanup.policy": policy}
         )
 
+    def number_from(self, number: int) -> None:
+        """The number that the next query takes."""
+        self._next_id = number
+
     def new_id(self) -> int:
         """Queries are numbered in the order they are created."""
         self._next_id += 1
