@@ -60,8 +60,9 @@ _FAMILIES = (
             ("registry", "run the Schema Registry"),
             ("rest", "run the REST Proxy: Kafka over HTTP"),
             ("mqtt", "run the MQTT proxy: devices publish to topics and subscribe to them"),
+            ("sql", "run ksqlDB's language over topics: a server and its shell"),
         ),
-        without_script=("connect", "registry", "rest", "mqtt"),
+        without_script=("connect", "registry", "rest", "mqtt", "sql"),
     ),
     _Family(
         "Metrics and monitoring",

@@ -7,6 +7,7 @@ import contextlib
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from moldau.sql.engine.engine import KsqlEngine, Session
@@ -14,16 +15,15 @@ from moldau.sql.engine.ports import MemoryTopics
 from moldau.sql.engine.results import Inserted, PersistentQuery, Started
 from moldau.sql.errors import KsqlException, KsqlStatementException, ParseFailedException
 from moldau.sql.formats import format_for
-from moldau.sql.functions.registry import built_in
+from moldau.sql.functions.registry import FunctionRegistry, built_in
 from moldau.sql.sources.data_source import UNWRAP, DataSource
 from moldau.sql.syntax.parser import parse, prepare
 from moldau.sql.syntax.statements import CreateSource
 from moldau.sql.types import Column, Namespace, SqlType, StructType
 from moldau.streams.errors import StreamsError
 from moldau.streams.hosts.driver import TopologyTestDriver
-from moldau.streams.machine.definitions import Produced
 from moldau.streams.machine.task import Handlers, skip_on_error
-from moldau.streams.records import Window, Windowed
+from moldau.streams.records import Produced, Window, Windowed
 from support.ksql.cases import Case, Number
 from support.ksql.functions import test_functions
 from support.ksql.registry import MemoryRegistry
@@ -46,6 +46,7 @@ class _World:
     registry: MemoryRegistry
     topics: MemoryTopics
     records: dict[str, list[Produced]] = field(default_factory=dict)
+    inputs: list[Produced] = field(default_factory=list)
     queries: list[PersistentQuery] = field(default_factory=list)
     sources: dict[str, DataSource] = field(default_factory=dict)
 
@@ -64,21 +65,29 @@ def run_case(case: Case) -> None:
 
 
 def _run(case: Case) -> _World:
-    world = _world(case)
-    _execute(world)
+    world = new_world(case)
+    execute(world)
     for each in case.inputs:
-        _add(world, each["topic"], _record(world, each))
+        record = encoded(world, each)
+        world.inputs.append(record)
+        _add(world, record.topic, record)
     for query in world.queries:
         _process(world, query)
     return world
 
 
-def _world(case: Case) -> _World:
-    registry, topics = MemoryRegistry(), MemoryTopics(default_partitions=4)
-    config = {"ksql.service.id": _SERVICE_ID, **case.properties}
-    functions = built_in(config)
+@lru_cache(maxsize=1)
+def _all_functions() -> FunctionRegistry:
+    functions = built_in()
     for each in test_functions():
         functions.add(each)
+    return functions
+
+
+def new_world(case: Case) -> _World:
+    registry, topics = MemoryRegistry(), MemoryTopics(default_partitions=4)
+    config = {"ksql.service.id": _SERVICE_ID, **case.properties}
+    functions = _all_functions().with_settings(config)
     engine = KsqlEngine(
         functions=functions, formats=format_for, topics=topics, registry=registry, config=config
     )
@@ -131,7 +140,7 @@ def _register_sources(
                     scratch.execute(statement, each.text)
 
 
-def _execute(world: _World) -> None:
+def execute(world: _World, *, needs_query: bool = True) -> None:
     engine, session = world.engine, Session()
     parsed = engine.parse(world.case.script)
     for index, each in enumerate(parsed):
@@ -153,7 +162,7 @@ def _execute(world: _World) -> None:
             _add(world, result.topic, Produced(result.topic, result.key, result.value, timestamp))
         for source in engine.metastore.sources.values():
             world.sources.setdefault(source.topic, source)
-    if not world.queries and world.case.error is None:
+    if needs_query and not world.queries and world.case.error is None:
         raise CaseFailed("no persistent query")
     if world.case.error is not None and not world.case.inputs:
         raise CaseFailed(f"expected the error {world.case.error}, but no statement failed")
@@ -163,37 +172,30 @@ def _add(world: _World, topic: str, record: Produced) -> None:
     world.records.setdefault(topic, []).append(record)
 
 
-def _process(world: _World, query: PersistentQuery) -> None:
-    read = {each.topic for each in query.sources}
-    driver = TopologyTestDriver(
+def new_driver(world: _World, query: PersistentQuery) -> TopologyTestDriver:
+    return TopologyTestDriver(
         query.built.topology,
         application_id=query.application_id,
         handlers=Handlers(deserialization=skip_on_error),
         config=_streams_config(world.case),
     )
-    given = [each["topic"] for each in world.case.inputs]
-    if read & set(given):
-        places = dict.fromkeys(given, 0)
-        for topic in given:
-            index = places[topic]
-            places[topic] += 1
-            if topic in read:
-                before = len(world.records[topic]) - given.count(topic)
-                driver.pipe(_of_input(world, topic, index, max(before, 0)))
-                _collect(world, query, driver)
+
+
+def _process(world: _World, query: PersistentQuery) -> None:
+    read = {each.topic for each in query.sources}
+    driver = new_driver(world, query)
+    given = {each.topic for each in world.inputs}
+    for record in world.inputs:
+        if record.topic in read:
+            driver.pipe(record)
+            collect(world, driver)
     for topic in [each.topic for each in query.sources]:
         if topic not in given:
             for record in list(world.records.get(topic, ())):
                 driver.pipe(record)
-                _collect(world, query, driver)
-    _collect(world, query, driver)
+                collect(world, driver)
+    collect(world, driver)
     driver.close()
-
-
-def _of_input(world: _World, topic: str, index: int, before: int) -> Produced:
-    del before
-    inputs = [each for each in world.case.inputs if each["topic"] == topic]
-    return _record(world, inputs[index])
 
 
 def _streams_config(case: Case) -> dict[str, Any]:
@@ -208,7 +210,7 @@ def _streams_config(case: Case) -> dict[str, Any]:
     }
 
 
-def _collect(world: _World, query: PersistentQuery, driver: TopologyTestDriver) -> None:
+def collect(world: _World, driver: TopologyTestDriver) -> None:
     for topic in driver.output_topics:
         while (record := driver.take(topic)) is not None:
             _add(world, topic, record)
@@ -224,7 +226,7 @@ def _source(world: _World, topic: str) -> DataSource:
     return source
 
 
-def _record(world: _World, raw: dict[str, Any]) -> Produced:
+def encoded(world: _World, raw: dict[str, Any]) -> Produced:
     topic = raw["topic"]
     source = world.sources.get(topic)
     headers = tuple(
@@ -444,6 +446,31 @@ def _check_post(world: _World) -> None:
         partitions = world.topics.partitions(wanted["name"])
         if "partitions" in wanted and partitions != int(wanted["partitions"]):
             raise CaseFailed(f"{wanted['name']} has {partitions} partitions")
+        _check_topic(world, wanted)
+
+
+def _check_topic(world: _World, wanted: dict[str, Any]) -> None:
+    name = wanted["name"]
+    source = world.sources.get(name)
+    for side in ("key", "value"):
+        expected = wanted.get(f"{side}Format")
+        if expected is not None and source is not None:
+            info = source.key_format if side == "key" else source.value_format
+            if info.format.name != expected.get("format", info.format.name):
+                raise CaseFailed(f"the {side} format of {name} is {info}, not {expected}")
+            features = expected.get("features")
+            if features is not None and set(features) != set(info.features):
+                raise CaseFailed(f"the {side} features of {name} are {info}, not {expected}")
+        schema = wanted.get(f"{side}Schema")
+        if schema is not None:
+            _check_registered(world, f"{name}-{side}", schema)
+
+
+def _check_registered(world: _World, subject: str, wanted: Any) -> None:
+    _, kind, text = world.registry.latest(subject)
+    found = text if kind == "PROTOBUF" else read_json(text.encode())
+    if found != wanted:
+        raise CaseFailed(f"the schema of {subject} is {found!r}, not {wanted!r}")
 
 
 def _topic_names(world: _World) -> set[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from support.ksql.cases import FOLDER, Case, cases
 from support.ksql.runner import run_case
 

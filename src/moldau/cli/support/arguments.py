@@ -88,12 +88,12 @@ class Parser(argparse.ArgumentParser):
         #: Whether an option given twice has its last value; else that is bad usage.
         self.last_wins = False
 
-    def add_commands(self) -> Commands:
-        """Subcommands, of which one must be given."""
+    def add_commands(self, *, required: bool = True) -> Commands:
+        """Subcommands, of which one must be given unless the tool does something without."""
         self.set_defaults(command=None, parser=self)
         self.last_wins = True
         return Commands(
-            self.add_subparsers(metavar="COMMAND", required=True, parser_class=type(self))
+            self.add_subparsers(metavar="COMMAND", required=required, parser_class=type(self))
         )
 
     def add_deprecated(self, *names: str, instead: str, warning: str | None = None) -> None:

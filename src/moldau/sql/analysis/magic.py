@@ -72,7 +72,11 @@ def parse_partial(text: str) -> int:
         if time is not None:
             hour, minute, second = (int(each or 0) for each in time.groups()[:3])
             micros = int((time.group(4) or "0").ljust(9, "0")[:6])
-        found = datetime(year, month, day, hour, minute, second, micros, tzinfo=zone)
+        # T24 is the start of the next day.
+        found = datetime(year, month, day, hour % 24, minute, second, micros, tzinfo=zone)
+        if hour > 24 or (hour == 24 and (minute or second or micros)):
+            raise ValueError("hour must be in 0..23")
+        found += timedelta(days=hour // 24)
     except (ValueError, KeyError) as error:
         raise KsqlException(f"Failed to parse timestamp '{text}': {error}{_HELP}") from error
     return (found - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)

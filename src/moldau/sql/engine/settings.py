@@ -16,6 +16,7 @@ TIMESTAMP_THROWS = "ksql.timestamp.throw.on.invalid"
 SOURCE_TABLES_ENABLED = "ksql.source.table.materialization.enabled"
 HEADERS_ENABLED = "ksql.headers.columns.enabled"
 TABLE_SCAN_ENABLED = "ksql.query.pull.table.scan.enabled"
+RANGE_SCAN_ENABLED = "ksql.query.pull.range.scan.enabled"
 PULL_LIMIT_ENABLED = "ksql.query.pull.limit.clause.enabled"
 VARIABLES_ENABLED = "ksql.variable.substitution.enable"
 
@@ -31,6 +32,7 @@ _DEFAULTS: dict[str, Any] = {
     SOURCE_TABLES_ENABLED: True,
     HEADERS_ENABLED: True,
     TABLE_SCAN_ENABLED: True,
+    RANGE_SCAN_ENABLED: True,
     PULL_LIMIT_ENABLED: True,
     VARIABLES_ENABLED: True,
 }

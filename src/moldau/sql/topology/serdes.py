@@ -14,6 +14,8 @@ from moldau.sql.types import ArrayType, Column, MapType, SqlType, StructType
 from moldau.streams.records import MAX_TIMESTAMP
 from moldau.streams.serdes import Serde, SessionWindowedSerde, TimeWindowedSerde
 
+_KEPT_MAX = 1000
+
 
 class Serdes:
     """Makes serdes for the formats of a plan."""
@@ -21,6 +23,8 @@ class Serdes:
     def __init__(self, formats: Formats, registry: SchemaRegistry | None) -> None:
         self._formats = formats
         self._registry = registry
+        #: Making a serde compiles code, and a statement asks for the same ones several times.
+        self._made: dict[Any, RowSerde] = {}
 
     def plain_key(self, key_format: KeyFormat, schema: LogicalSchema) -> RowSerde:
         """The serde of key columns, without a window."""
@@ -42,9 +46,17 @@ class Serdes:
         *,
         is_key: bool,
     ) -> RowSerde:
+        wanted = info, tuple(columns), features, is_key
+        made = self._made.get(wanted)
+        if made is not None:
+            return made
         found = self._formats.of(info)
         try:
-            return found.serde(columns, features, self._registry, is_key=is_key)
+            made = found.serde(columns, features, self._registry, is_key=is_key)
+            if len(self._made) >= _KEPT_MAX:
+                self._made.clear()
+            self._made[wanted] = made
+            return made
         except KsqlException as error:
             if "format does not support schema" in str(error):
                 raise

@@ -1,0 +1,100 @@
+"""What the engine needs of a cluster and a registry, by the clients."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from moldau.client.admin import Admin, NewTopic
+from moldau.client.errors import KafkaError, TopicExistsError
+from moldau.serde.errors import RegistryError
+from moldau.serde.registry_client import SchemaRegistryClient
+from moldau.serde.values import Schema
+from moldau.sql.errors import KsqlException
+
+__all__ = ["ClusterTopics", "RemoteRegistry"]
+
+
+class ClusterTopics:
+    """`moldau.sql.engine.ports.Topics` over an admin client."""
+
+    def __init__(self, admin: Admin) -> None:
+        self._admin = admin
+
+    def partitions(self, name: str) -> int | None:
+        found = self._admin.describe_topics([name], check=False)
+        try:
+            return len(found[name].partitions)
+        except KafkaError:
+            return None
+
+    def create(self, name: str, partitions: int, replicas: int, config: Mapping[str, str]) -> None:
+        topic = NewTopic(name, partitions, replicas if replicas > 0 else None, dict(config))
+        try:
+            self._admin.create_topics([topic])
+        except TopicExistsError:
+            return
+        except KafkaError as error:
+            raise KsqlException(f"Failed to create topic {name}: {error}") from error
+
+    def delete(self, name: str) -> None:
+        try:
+            self._admin.delete_topics([name])
+        except KafkaError as error:
+            raise KsqlException(f"Could not delete topic {name}: {error}") from error
+
+    def counts(self) -> dict[str, int]:
+        names = list(self._admin.list_topics())
+        if not names:
+            return {}
+        found = self._admin.describe_topics(names, check=False)
+        counts: dict[str, int] = {}
+        for name in names:
+            try:
+                counts[name] = len(found[name].partitions)
+            except KafkaError:
+                # Deleted in the meantime.
+                continue
+        return counts
+
+    def listed(self) -> list[dict[str, Any]]:
+        """Topics with the replicas of each partition, as SHOW TOPICS shows them."""
+        names = [name for name in self._admin.list_topics() if not name.startswith("_confluent")]
+        found = self._admin.describe_topics(names, check=False) if names else {}
+        rows = []
+        for name in sorted(names):
+            try:
+                replicas = [len(each.replicas) for each in found[name].partitions]
+            except KafkaError:
+                continue
+            rows.append({"name": name, "replicaInfo": replicas})
+        return rows
+
+
+class RemoteRegistry:
+    """`moldau.sql.ports.SchemaRegistry` over the registry's client."""
+
+    def __init__(self, client: SchemaRegistryClient) -> None:
+        self._client = client
+
+    def latest(self, subject: str) -> tuple[int, str, str]:
+        try:
+            found = self._client.latest(subject)
+        except RegistryError as error:
+            raise LookupError(str(error)) from error
+        return found.id, found.schema.schema_type, found.schema.text
+
+    def by_id(self, schema_id: int) -> tuple[str, str]:
+        try:
+            found = self._client.schema_by_id(schema_id)
+        except RegistryError as error:
+            raise LookupError(str(error)) from error
+        return found.schema.schema_type, found.schema.text
+
+    def register(self, subject: str, schema_type: str, text: str) -> int:
+        try:
+            return self._client.register(subject, Schema(text, schema_type))
+        except RegistryError as error:
+            raise KsqlException(
+                f"Could not register schema for subject {subject}: {error}"
+            ) from error

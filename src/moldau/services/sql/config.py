@@ -1,0 +1,90 @@
+"""SqlConfig: the settings of the server, by ksqlDB's keys."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from moldau.config.errors import ConfigError
+from moldau.http.config import HttpConfig
+from moldau.http.keys import http_keys
+
+__all__ = ["SQL_KEYS", "SqlConfig"]
+
+DEFAULT_PORT: Final = 8088
+_STREAMS: Final = "ksql.streams."
+
+SQL_KEYS = http_keys("""
+bootstrap.servers                         list     []          h  *
+ksql.service.id                           string   default_    h
+ksql.schema.registry.url                  string   ""          h
+ksql.queries.file                         string   -           h
+ksql.query.push.rows.queued.max           int      10000       m  >=1
+ksql.query.push.queries.max               int      100         m  >=1
+ksql.query.pull.table.scan.enabled        boolean  true        l
+ksql.headers.columns.enabled              boolean  true        l
+ksql.internal.topic.replicas              int      1           l  >=1
+ksql.persistence.default.format.key       string   KAFKA       l
+ksql.persistence.default.format.value     string   -           l
+ksql.output.topic.name.prefix             string   ""          l
+ksql.server.start.timeout.ms              int      60000       l  >=1
+""")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SqlConfig:
+    """`texts` are all properties as they were given, for the settings of clients and queries."""
+
+    http: HttpConfig
+    values: Mapping[str, Any] = field(repr=False)
+    texts: Mapping[str, str] = field(repr=False)
+
+    @classmethod
+    def of(cls, texts: Mapping[str, str]) -> SqlConfig:
+        """Raises ConfigError."""
+        values = SQL_KEYS.parse(texts)
+        if not values["bootstrap.servers"]:
+            raise ConfigError(
+                "bootstrap.servers is missing: set it to the addresses of the brokers, for example "
+                "bootstrap.servers=localhost:9092",
+                key="bootstrap.servers",
+            )
+        http = HttpConfig.of(values, default_port=DEFAULT_PORT)
+        return cls(http=http, values=values, texts=dict(texts))
+
+    def __getitem__(self, key: str) -> Any:
+        return self.values[key]
+
+    @property
+    def service_id(self) -> str:
+        return str(self.values["ksql.service.id"])
+
+    @property
+    def command_topic(self) -> str:
+        return f"_confluent-ksql-{self.service_id}_command_topic"
+
+    def client_settings(self) -> dict[str, str]:
+        """For clients of the server itself."""
+        settings = {"bootstrap.servers": ",".join(self.values["bootstrap.servers"])}
+        for name, text in self.texts.items():
+            if name.startswith(("sasl.", "security.")):
+                settings[name] = text
+        return settings
+
+    def engine_settings(self) -> dict[str, Any]:
+        """What statements see."""
+        known = {name: value for name, value in self.values.items() if name.startswith("ksql.")}
+        more = {name: text for name, text in self.texts.items() if name.startswith("ksql.")}
+        return {**known, **more, "ksql.service.id": self.service_id}
+
+    def streams_settings(self, overrides: Mapping[str, Any]) -> dict[str, Any]:
+        """For the application that a query is: the server's settings, then the statement's."""
+        settings: dict[str, Any] = dict(self.client_settings())
+        for values in (self.texts, overrides):
+            for name, value in values.items():
+                if name.startswith(_STREAMS):
+                    settings[name.removeprefix(_STREAMS)] = value
+                elif values is overrides and not name.startswith("ksql."):
+                    settings[name] = value
+        return settings

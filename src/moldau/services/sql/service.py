@@ -1,0 +1,197 @@
+"""SqlService: wires the server and runs it. Start reading here."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, Final
+
+from moldau.http.application import Application, Service
+from moldau.http.authentication import authentication_of
+from moldau.http.machine.routes import Route
+from moldau.http.request import Request
+from moldau.http.server import HttpServer
+from moldau.services.sql.config import SQL_KEYS, SqlConfig
+from moldau.services.sql.core import SqlCore
+from moldau.services.sql.inserts import InsertHandler
+from moldau.services.sql.machine.errors import (
+    BAD_REQUEST,
+    NOT_FOUND,
+    KsqlHttpError,
+    ksql_error,
+)
+from moldau.services.sql.queries import DELIMITED, QueryHandlers
+
+__all__ = ["SqlService"]
+
+logger = logging.getLogger(__name__)
+
+V1: Final = "application/vnd.ksql.v1+json"
+_JSON: Final = ("application/json", V1)
+_STREAMED: Final = (DELIMITED, "application/json", V1, "application/vnd.ksqlapi.protobuf.v1")
+
+
+class SqlService:
+    """The server; made on the loop that it runs on."""
+
+    def __init__(self, config: SqlConfig) -> None:
+        """Raises ConfigError."""
+        self.config = config
+        self.core = SqlCore(config)
+        self._queries = QueryHandlers(self.core)
+        service = Service(
+            name="sql",
+            title="ksqlDB",
+            version=_version(),
+            description="SQL over topics.",
+            routes=tuple(self._routes()),
+            media_type=V1,
+            map_error=ksql_error,
+        )
+        self.application = Application(
+            service, config.http, authentication=authentication_of(config.http)
+        )
+        self.server = HttpServer(self.application)
+        self._cluster_id = ""
+        self._statuses: dict[str, Any] = {}
+
+    @property
+    def urls(self) -> list[str]:
+        return self.server.urls
+
+    async def start(self) -> None:
+        """Replay the commands, start their queries, then listen."""
+        limit_s = self.config["ksql.server.start.timeout.ms"] / 1000
+        async with asyncio.timeout(limit_s):
+            await asyncio.to_thread(self.core.open)
+            cluster = await asyncio.to_thread(self.core.admin.describe_cluster)
+        self._cluster_id = str(cluster.cluster_id)
+        await self.server.start()
+
+    async def stop(self) -> None:
+        await self.server.stop()
+        await asyncio.to_thread(self.core.close)
+
+    def _routes(self) -> list[Route]:
+        inserts = InsertHandler(self.core)
+        post: dict[str, Any] = {"method": "POST", "consumes": (*_JSON, DELIMITED)}
+        return [
+            Route(path="/ksql", handler=self._ksql, produces=_JSON, timeout_ms=0,
+                  summary="Execute statements", **post),
+            Route(path="/query", handler=self._queries.query, produces=_JSON, timeout_ms=0,
+                  summary="Run a query; the answer is a JSON array", **post),
+            Route(path="/query-stream", handler=self._queries.query_stream, produces=_STREAMED,
+                  timeout_ms=0, summary="Run a query; the answer has a line per row", **post),
+            Route(path="/close-query", handler=self._queries.close_query, produces=_JSON,
+                  summary="End a push query", **post),
+            Route(path="/inserts-stream", handler=inserts.insert, produces=_STREAMED,
+                  timeout_ms=0, summary="Insert rows into a stream", **post),
+            Route(method="GET", path="/info", handler=self._info, produces=_JSON,
+                  summary="Version, cluster and service id", public=True),
+            Route(method="GET", path="/healthcheck", handler=self._healthcheck, produces=_JSON,
+                  summary="Whether the server can do its work", public=True),
+            Route(method="GET", path="/clusterStatus", handler=self._cluster_status,
+                  produces=_JSON, summary="The servers of this service id"),
+            Route(method="GET", path="/status", handler=self._all_statuses, produces=_JSON,
+                  summary="What became of all commands"),
+            Route(method="GET", path="/status/{kind}/{entity}/{action}", handler=self._status,
+                  produces=_JSON, summary="What became of a command"),
+            Route(method="GET", path="/is_valid_property/{name}", handler=self._is_valid,
+                  produces=_JSON, summary="Whether a property may be set"),
+            Route(method="GET", path="/v1/metadata", handler=self._metadata, produces=_JSON,
+                  summary="Version and clusters"),
+            Route(method="GET", path="/v1/metadata/id", handler=self._metadata_id, produces=_JSON,
+                  summary="Id and clusters"),
+            Route(method="POST", path="/heartbeat", handler=self._heartbeat, produces=_JSON,
+                  consumes=_JSON, summary="Another server is alive"),
+        ]  # fmt: skip
+
+    async def _ksql(self, request: Request) -> Any:
+        body = await request.json()
+        text = body.get("ksql") if isinstance(body, dict) else None
+        if not isinstance(text, str):
+            raise KsqlHttpError(400, '"ksql" field must be populated', error_code=BAD_REQUEST)
+        found = await asyncio.to_thread(
+            self.core.execute,
+            text,
+            body.get("streamsProperties") or {},
+            body.get("sessionVariables") or {},
+        )
+        for each in found:
+            if each["@type"] == "currentStatus":
+                self._statuses[each["commandId"]] = each["commandStatus"]
+        return found
+
+    def _info(self, request: Request) -> Any:
+        return {
+            "KsqlServerInfo": {
+                "version": _version(),
+                "kafkaClusterId": self._cluster_id,
+                "ksqlServiceId": self.config.service_id,
+                "serverStatus": "RUNNING",
+            }
+        }
+
+    def _healthcheck(self, request: Request) -> Any:
+        healthy = {"isHealthy": True}
+        details = {"metastore": healthy, "kafka": healthy, "commandRunner": healthy}
+        return {"isHealthy": True, "details": details, "serverState": "READY"}
+
+    def _cluster_status(self, request: Request) -> Any:
+        host = self.urls[0].split("://", 1)[-1]
+        status = {
+            "hostAlive": True,
+            "lastStatusUpdateMs": 0,
+            "activeStandbyPerQuery": {},
+            "hostStoreLags": {"stateStoreLags": {}, "updateTimeMs": 0},
+        }
+        return {"clusterStatus": {host: status}}
+
+    def _all_statuses(self, request: Request) -> Any:
+        return {"commandStatuses": {name: each["status"] for name, each in self._statuses.items()}}
+
+    def _status(self, request: Request) -> Any:
+        name = "{kind}/{entity}/{action}".format(**request.path)
+        found = self._statuses.get(name)
+        if found is None:
+            raise KsqlHttpError(404, "Command not found", error_code=NOT_FOUND)
+        return found
+
+    def _is_valid(self, request: Request) -> Any:
+        name = str(request.path["name"])
+        known = name in SQL_KEYS or name.startswith(("ksql.streams.", "ksql.functions."))
+        if known or not name.startswith("ksql."):
+            return True
+        raise KsqlHttpError(
+            400,
+            f"One or more properties overrides set locally are prohibited by the KSQL server "
+            f"(use UNSET to reset their default value): [{name}]",
+            error_code=BAD_REQUEST,
+        )
+
+    def _clusters(self) -> dict[str, Any]:
+        return {
+            "path": [],
+            "clusters": {
+                "kafka-cluster": self._cluster_id,
+                "ksql-cluster": self.config.service_id,
+            },
+        }
+
+    def _metadata(self, request: Request) -> Any:
+        return {"version": _version(), "clusterId": {"id": "", "scope": self._clusters()}}
+
+    def _metadata_id(self, request: Request) -> Any:
+        return {"id": "", "scope": self._clusters()}
+
+    async def _heartbeat(self, request: Request) -> Any:
+        await request.body()
+        return {"isOk": True}
+
+
+def _version() -> str:
+    try:
+        return version("moldau")
+    except PackageNotFoundError:
+        return "0"

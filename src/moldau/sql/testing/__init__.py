@@ -1,0 +1,1 @@
+"""Runs statements and ASSERTs in this process, without a broker."""

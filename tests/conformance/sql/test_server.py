@@ -1,0 +1,188 @@
+"""The SQL server against a broker, over HTTP."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+
+from moldau.cli.services.sql_client import SqlClient
+from moldau.cli.services.sql_shell import Shell
+from support.processes import BrokerProcess
+from support.sql_server import SqlServer, sql_server
+
+EARLIEST = {"auto.offset.reset": "earliest"}
+
+
+def test_statements_queries_and_rows(server: SqlServer) -> None:
+    created = server.execute(
+        "CREATE STREAM orders (id STRING KEY, amount INT) "
+        "WITH (kafka_topic='orders', value_format='JSON', partitions=2);"
+    )
+    assert created[0]["@type"] == "currentStatus"
+    assert created[0]["commandId"] == "stream/`ORDERS`/create"
+    assert created[0]["commandStatus"]["status"] == "SUCCESS"
+    server.execute("INSERT INTO orders VALUES ('a', 3);INSERT INTO orders VALUES ('b', 5);")
+    made = server.execute(
+        "CREATE TABLE totals AS SELECT id, SUM(amount) AS total FROM orders GROUP BY id;", EARLIEST
+    )
+    assert made[0]["commandStatus"]["queryId"].startswith("CTAS_TOTALS_")
+    found = server.query("SELECT * FROM totals EMIT CHANGES LIMIT 2;", EARLIEST)
+    assert found[0]["header"]["schema"] == "`ID` STRING, `TOTAL` INTEGER"
+    assert sorted(each["row"]["columns"] for each in found[1:3]) == [["a", 3], ["b", 5]]
+    assert found[3] == {"finalMessage": "Limit Reached"}
+
+
+def test_rows_come_while_they_are_made(server: SqlServer) -> None:
+    server.execute(
+        "CREATE STREAM live (id STRING KEY, made TIMESTAMP, price DECIMAL(5, 2), "
+        "tags ARRAY<STRING>) "
+        "WITH (kafka_topic='live', value_format='JSON', partitions=1);"
+    )
+    later = server.rows_later("SELECT * FROM live EMIT CHANGES;", 1, EARLIEST)
+    assert later.header["columnNames"] == ["ID", "MADE", "PRICE", "TAGS"]
+    assert later.header["columnTypes"][2] == "DECIMAL(5, 2)"
+    sent = b'{"target":"live"}\n{"id":"x","made":1,"price":1.5,"tags":["a",null]}\n'
+    answer = server.post("/inserts-stream", sent, Accept="*/*")
+    assert answer.json() == {"status": "ok", "seq": 0}
+    assert later.wait() == [["x", "1970-01-01T00:00:00.001", 1.5, ["a", None]]]
+
+
+def test_a_wrong_row_ends_the_inserts(server: SqlServer) -> None:
+    server.execute(
+        "CREATE STREAM exact (id STRING KEY, n INT) "
+        "WITH (kafka_topic='exact', value_format='JSON', partitions=1);"
+    )
+    body = b'{"target":"exact"}\n{"id":"a","n":[]}\n{"id":"b","n":1}\n'
+    answer = server.post("/inserts-stream", body, Accept="*/*").json()
+    assert (answer["status"], answer["seq"]) == ("error", 0)
+    unknown = server.post("/inserts-stream", b'{"target":"exact"}\n{"m":1}\n', Accept="*/*")
+    assert "`m` does not exist" in unknown.json()["message"]
+
+
+def test_errors_have_ksqldbs_bodies(server: SqlServer) -> None:
+    wrong = server.post("/ksql", {"ksql": "CREATE STREM x;"})
+    assert wrong.status_code == 400
+    assert wrong.json()["@type"] == "statement_error"
+    assert wrong.json()["error_code"] == 40001
+    half = server.post(
+        "/ksql",
+        {
+            "ksql": "CREATE STREAM half (id STRING KEY) WITH (kafka_topic='half', partitions=1, "
+            "value_format='JSON');DROP STREAM nothing_of_the_kind;"
+        },
+    ).json()
+    assert half["statementText"] == "DROP STREAM nothing_of_the_kind;"
+    assert [each["@type"] for each in half["entities"]] == ["currentStatus"]
+    select = server.post("/ksql", {"ksql": "SELECT * FROM half EMIT CHANGES;"}).json()
+    assert select["error_code"] == 40002
+    missing = server.post("/query", {"ksql": "SELECT * FROM missing EMIT CHANGES;"})
+    assert (missing.status_code, missing.json()["@type"]) == (400, "statement_error")
+    assert server.post("/ksql", {"sql": "x"}).json()["@type"] == "generic_error"
+    assert server.post("/query", {"ksql": "SHOW STREAMS;"}).status_code == 400
+    assert server.post("/close-query", {"queryId": "none"}).status_code == 400
+
+
+def test_what_there_is(server: SqlServer) -> None:
+    server.execute(
+        "CREATE STREAM shown (id STRING KEY, s STRUCT<a INT>, d DECIMAL(3, 1)) "
+        "WITH (kafka_topic='shown', value_format='JSON', partitions=3);"
+        "CREATE STREAM copied AS SELECT * FROM shown;"
+    )
+    streams = server.execute("SHOW STREAMS;")[0]["streams"]
+    assert {
+        "type": "STREAM",
+        "name": "SHOWN",
+        "topic": "shown",
+        "keyFormat": "KAFKA",
+        "valueFormat": "JSON",
+        "isWindowed": False,
+    } in streams
+    described = server.execute("DESCRIBE shown;")[0]["sourceDescription"]
+    assert described["partitions"] == 3
+    assert described["fields"][0] == {
+        "name": "ID",
+        "schema": {"type": "STRING", "fields": None, "memberSchema": None},
+        "type": "KEY",
+    }
+    assert described["readQueries"][0]["id"].startswith("CSAS_COPIED_")
+    queries = server.execute("SHOW QUERIES;")[0]["queries"]
+    copied = next(each for each in queries if each["id"].startswith("CSAS_COPIED_"))
+    assert (copied["sinks"], copied["state"]) == (["COPIED"], "RUNNING")
+    assert len(server.execute("SHOW FUNCTIONS;")[0]["functions"]) == 149
+    function = server.execute("DESCRIBE FUNCTION concat;")[0]
+    assert (function["name"], function["type"]) == ("CONCAT", "SCALAR")
+    assert "topology" in server.execute(f"EXPLAIN {copied['id']};")[0]["queryDescription"]
+    assert any(each["name"] == "shown" for each in server.execute("SHOW TOPICS;")[0]["topics"])
+    terminated = server.execute(f"TERMINATE {copied['id']};")[0]
+    assert terminated["commandStatus"]["message"] == "Query terminated."
+    assert copied["id"] not in str(server.execute("SHOW QUERIES;"))
+
+
+def test_the_server_says_what_it_is(server: SqlServer) -> None:
+    assert server.get("/info")["KsqlServerInfo"]["ksqlServiceId"] == "default_"
+    assert server.get("/healthcheck")["isHealthy"] is True
+    assert server.get("/v1/metadata/id")["scope"]["clusters"]["ksql-cluster"] == "default_"
+    assert server.get("/is_valid_property/auto.offset.reset") is True
+    assert "clusterStatus" in server.get("/clusterStatus")
+    assert "commandStatuses" in server.get("/status")
+
+
+def test_a_server_goes_on_where_another_stopped(broker: BrokerProcess, tmp_path: Path) -> None:
+    settings = {
+        "ksql_service_id": "again_",
+        "ksql_streams_state_dir": str(tmp_path),
+        "ksql_streams_commit_interval_ms": "100",
+    }
+    with sql_server(broker.bootstrap, **settings) as first:
+        first.execute(
+            "CREATE STREAM s (id STRING KEY, v INT) "
+            "WITH (kafka_topic='again', value_format='JSON', partitions=1);"
+            "CREATE STREAM doubled AS SELECT id, v * 2 AS v FROM s;",
+            EARLIEST,
+        )
+        ids = [each["id"] for each in first.execute("SHOW QUERIES;")[0]["queries"]]
+        first.execute("INSERT INTO s VALUES ('a', 1);")
+        first.query("SELECT * FROM doubled EMIT CHANGES LIMIT 1;", EARLIEST)
+    with sql_server(broker.bootstrap, **settings) as second:
+        assert [each["id"] for each in second.execute("SHOW QUERIES;")[0]["queries"]] == ids
+        second.execute("INSERT INTO s VALUES ('b', 2);")
+        found = second.query("SELECT * FROM doubled EMIT CHANGES LIMIT 2;", EARLIEST)
+        assert [each["row"]["columns"] for each in found[1:3]] == [["a", 2], ["b", 4]]
+
+
+def test_queries_of_a_file_run_without_commands(broker: BrokerProcess, tmp_path: Path) -> None:
+    file = tmp_path / "queries.sql"
+    file.write_text(
+        "CREATE STREAM f (id STRING KEY, v INT) "
+        "WITH (kafka_topic='headless', value_format='JSON', partitions=1);\n"
+        "CREATE STREAM g AS SELECT * FROM f;\n"
+    )
+    with sql_server(
+        broker.bootstrap, ksql_service_id="headless_", ksql_queries_file=str(file)
+    ) as found:
+        assert len(found.execute("SHOW QUERIES;")[0]["queries"]) == 1
+
+
+def test_the_shell_shows_answers_and_rows(
+    server: SqlServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shown = io.StringIO()
+    shell = Shell(SqlClient(server.url), shown)
+    script = """
+        CREATE STREAM typed (id STRING KEY, v INT)
+            WITH (kafka_topic='typed', value_format='JSON', partitions=1);
+        INSERT INTO typed VALUES ('a', 1);
+        SET 'auto.offset.reset' = 'earliest';
+        SELECT id, v + 1 AS more FROM typed EMIT CHANGES LIMIT 1;
+        DESCRIBE typed;
+    """
+    assert shell.execute(script) == 0
+    lines = shown.getvalue().splitlines()
+    assert lines[:3] == ["Stream created", "ID\tMORE", "a\t2"]
+    assert "ID\tSTRING\tKEY" in lines
+    assert shell.execute("DROP STREAM nowhere;") == 1
+    assert "NOWHERE" in capsys.readouterr().err
+    assert shell.run(io.StringIO("SHOW\nSTREAMS;\nexit\n")) == 0
+    assert "TYPED\ttyped\tKAFKA\tJSON\tfalse" in shown.getvalue()

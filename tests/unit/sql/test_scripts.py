@@ -1,0 +1,18 @@
+"""ksqlDB's scripts of statements and ASSERTs, in process."""
+
+from __future__ import annotations
+
+import pytest
+
+from support.ksql.sql_tests import FOLDER, Script, run_script, scripts
+
+#: The script that this one runs is not part of the vectors.
+_NOT_APPLICABLE = {"test/6/basic test with run script"}
+_SCRIPTS = list(scripts()) if FOLDER.exists() else []
+
+
+@pytest.mark.parametrize("script", _SCRIPTS, ids=lambda script: script.id)
+def test_script(script: Script) -> None:
+    if script.id in _NOT_APPLICABLE:
+        pytest.skip("RUN SCRIPT of a file that is not there")
+    run_script(script)
