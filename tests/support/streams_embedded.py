@@ -118,7 +118,7 @@ class Stage:
         ends = self.admin.list_offsets(dict.fromkeys(ends_of, OffsetSpec.latest()))
         for key in ends_of:
             eventually(
-                lambda key=key: made.global_position(key) >= ends[key].offset,
+                lambda key=key: made.instance.global_position(key) >= ends[key].offset,
                 what=f"the global store of {key} is filled",
             )
 

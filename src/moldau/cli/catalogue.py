@@ -68,6 +68,12 @@ _FAMILIES = (
         without_script=("pipelines", "spark"),
     ),
     _Family(
+        "Run stream applications",
+        "streams",
+        (("streams", "run applications of moldau.streams, and show those of a cluster"),),
+        without_script=("streams",),
+    ),
+    _Family(
         "Topics",
         "topics",
         (

@@ -36,6 +36,8 @@ def send_lines(stage: Stage, topic: str, lines: list[str]) -> None:
 
 def streams(stage: Stage, topology: Any, application_id: str, **settings: Any) -> KafkaStreams:
     settings.setdefault("state_dir", str(stage.folder / application_id))
+    # Members learn of a rebalance by a heartbeat.
+    settings.setdefault("heartbeat_interval_ms", 200)
     return KafkaStreams(
         topology,
         application_id=application_id,
@@ -431,7 +433,7 @@ def test_a_producer_of_another_instance_is_fenced(stage: Stage) -> None:
     with streams(stage, passing(stage, prefix, str.upper), f"{prefix}app") as running:
         send_lines(stage, f"{prefix}in", ["a"])
         assert values(stage, f"{prefix}out", 1) == ["A"]
-        transactional_id = f"{prefix}app-{running.process_id}-1"
+        transactional_id = f"{prefix}app-{running.instance.process_id}-1"
         with Producer(
             bootstrap_servers=stage.bootstrap, transactional_id=transactional_id
         ) as zombie:

@@ -83,7 +83,7 @@ def test_several_inputs_step_by_step(case: Case, stage: Stage) -> None:
         processing_guarantee="at_least_once",
         producer_linger_ms=0,
     ) as made:
-        plan = made.plan
+        plan = made.instance.plan
         topics = {topic for each in plan.subtopologies for topic in each.inputs(())}
         for step in case["inputs"]:
             stage.send(step)

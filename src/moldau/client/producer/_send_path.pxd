@@ -7,6 +7,7 @@ from moldau.client.producer._batch cimport ProducerBatch, RecordFuture
 from moldau.client.producer._murmur2 cimport partition_for_key
 
 cdef Py_ssize_t _RECORD_OVERHEAD
+cdef object _IN_TRANSACTION
 
 cdef class Outgoing:
     cdef public object topic

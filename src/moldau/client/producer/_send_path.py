@@ -36,6 +36,7 @@ from moldau.client.producer.machine.partitioners import (
     partition_function,
 )
 from moldau.client.producer.machine.queues import PartitionQueue, TopicQueues
+from moldau.client.producer.machine.transaction_state import State
 from moldau.client.producer.machine.transactions import TransactionManager
 from moldau.client.producer.sender import Sender
 from moldau.client.producer.settings import ProducerSettings
@@ -46,6 +47,7 @@ __all__ = ["Outgoing", "SendPath"]
 
 # About what a record without headers takes beside key and value, -1 for each that is null.
 _RECORD_OVERHEAD = 10
+_IN_TRANSACTION = State.IN_TRANSACTION
 
 
 class Outgoing:
@@ -176,10 +178,17 @@ class SendPath:
         status = self._status
         future = None
         try:
+            # The usual case is read here: a call for every record would cost as much as the rest.
             if (
                 txn is not None
                 and status is not None
-                and (self._transactional or status.last_error is not None)
+                and (
+                    status.last_error is not None
+                    or (
+                        self._transactional
+                        and (status.pending is not None or status.state is not _IN_TRANSACTION)
+                    )
+                )
             ):
                 txn.check_send()
             self._acquire()
@@ -278,6 +287,9 @@ class SendPath:
                 return None
             builder = batch.builder
             index = builder.append(timestamp, key, value, headers)
+            if self._transactional:
+                # A batch belongs to one transaction: its end sends or drops all batches.
+                self._add_to_transaction(queue)
         elif memory_size:
             self._accumulator.memory.give_back(memory_size)
         if sticky is not None:
@@ -293,8 +305,6 @@ class SendPath:
             if batch.callbacks is None:
                 batch.callbacks = []
             batch.callbacks.append((future, on_delivery))
-        if self._transactional:
-            self._add_to_transaction(queue)
         return future
 
     def _add_to_transaction(self, queue: PartitionQueue) -> None:

@@ -45,6 +45,7 @@ def plan_of(assembly: Assembly, application_id: str) -> Plan:
                 patterns=tuple(each.pattern for each in sources if each.pattern is not None),
                 repartition_topics=frozenset(map(name, internal)),
                 sinks=frozenset(_sinks(assembly, nodes, application_id)),
+                stores=frozenset(_stores(assembly, nodes)),
                 changelogs=_changelogs(assembly, nodes, application_id),
             )
         )
@@ -80,24 +81,29 @@ def _topics(assembly: Assembly, source: str) -> list[str]:
     return node.topics if isinstance(node, SourceDefinition) else []
 
 
+def _stores(assembly: Assembly, nodes: list[str]) -> list[str]:
+    """The stores of a sub-topology; global ones are not its own."""
+    return [
+        store
+        for each in nodes
+        if isinstance(node := assembly.nodes[each], ProcessorDefinition)
+        for store in node.stores
+        if store in assembly.stores
+    ]
+
+
 def _changelogs(
     assembly: Assembly, nodes: list[str], application_id: str
 ) -> dict[str, ChangelogTopic]:
     found: dict[str, ChangelogTopic] = {}
-    for each in nodes:
-        node = assembly.nodes[each]
-        if not isinstance(node, ProcessorDefinition):
-            continue
-        for store in node.stores:
-            builder = assembly.stores.get(store)
-            if builder is None:
-                continue
-            is_source = store in assembly.source_changelogs
-            if builder.logging or is_source:
-                found[store] = ChangelogTopic(
-                    changelog_name(assembly, application_id, store),
-                    builder.retention_ms,
-                    builder.history_ms,
-                    is_source=is_source,
-                )
+    for store in _stores(assembly, nodes):
+        builder = assembly.stores[store]
+        is_source = store in assembly.source_changelogs
+        if builder.logging or is_source:
+            found[store] = ChangelogTopic(
+                changelog_name(assembly, application_id, store),
+                builder.retention_ms,
+                builder.history_ms,
+                is_source=is_source,
+            )
     return found

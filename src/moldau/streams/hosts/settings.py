@@ -101,7 +101,6 @@ class StreamsSettings:
         if exactly_once and "commit.interval.ms" not in given:
             interval_ms = COMMIT_INTERVAL_MS_EXACTLY_ONCE
         replication_factor = values["replication.factor"]
-        folder = values["state.dir"] or str(Path(tempfile.gettempdir()) / "kafka-streams")
         return cls(
             values=values,
             given=given,
@@ -119,7 +118,7 @@ class StreamsSettings:
             replication_factor=None if replication_factor < 0 else replication_factor,
             additional_retention_ms=values["windowstore.changelog.additional.retention.ms"],
             repartition_purge_interval_ms=values["repartition.purge.interval.ms"],
-            state_dir=Path(folder) / values["application.id"],
+            state_dir=state_folder(values["state.dir"], values["application.id"]),
             cache_max_bytes=_cache_max_bytes(values, given),
             streams_group=values["group.protocol"].lower() == "streams",
             timestamp_extractor=_extractor(values["default.timestamp.extractor"]),
@@ -174,6 +173,12 @@ class StreamsSettings:
                 if name.startswith(prefix) and name.removeprefix(prefix) in known:
                     found[name.removeprefix(prefix)] = value
         return found
+
+
+def state_folder(state_dir: str | None, application_id: str) -> Path:
+    """Where the instance of an application keeps its state."""
+    folder = Path(state_dir) if state_dir else Path(tempfile.gettempdir()) / "kafka-streams"
+    return folder / application_id
 
 
 def _gathered(config: Mapping[str, Any] | None, keywords: Mapping[str, Any]) -> dict[str, Any]:

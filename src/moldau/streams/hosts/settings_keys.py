@@ -87,7 +87,6 @@ NO_EFFECT: Reasons = {
     ),
     "racks are not considered when tasks are placed": ("rack.aware.assignment.",),
     "stores are chosen in the program, not by name of a Java class": (
-        "default.dsl.store",
         "dsl.store.suppliers.class",
         "rocksdb.config.setter",
     ),

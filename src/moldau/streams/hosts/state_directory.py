@@ -11,6 +11,7 @@ import json
 import logging
 import os
 import shutil
+import signal
 import uuid
 from io import TextIOWrapper
 from pathlib import Path
@@ -21,6 +22,7 @@ from moldau.streams.stores.base import TaskState
 from moldau.streams.stores.disk import lmdb_module, open_state
 
 PROCESS_FILE = "kafka-streams-process-metadata"
+PID_FILE = "pid"
 
 _log = logging.getLogger(__name__)
 
@@ -47,6 +49,7 @@ class StateDirectory:
             _log.info("state directory %s is not this instance's own: %s", self.folder, error)
             return
         self.is_lasting = True
+        (self.folder / PID_FILE).write_text(str(os.getpid()))
         self._file.seek(0)
         try:
             self.process_id = str(uuid.UUID(json.load(self._file)["processId"]))
@@ -90,3 +93,18 @@ class StateDirectory:
         if self._file is not None:
             self._file.close()
             self._file = None
+
+
+def stop_instance(folder: Path) -> int | None:
+    """Ask the process that holds the lock of a folder to stop; its id, or `None` if none does."""
+    try:
+        with (folder / PROCESS_FILE).open("r+", encoding="utf-8") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                pid = int((folder / PID_FILE).read_text())
+                os.kill(pid, signal.SIGTERM)
+                return pid
+    except (OSError, ValueError):
+        return None
+    return None

@@ -11,13 +11,15 @@ import logging
 import re
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
-from typing import Any, Protocol
+from concurrent.futures import Future
+from typing import Any, Protocol, TypeVar
 
 from moldau.client import Admin, Consumer
 from moldau.client.consumer import GroupMembershipOperation
 from moldau.client.errors import KafkaError, WakeupError
-from moldau.streams.errors import StreamsError, TaskMigratedError
+from moldau.streams.errors import InvalidStateStoreError, StreamsError, TaskMigratedError
 from moldau.streams.hosts.assignor import TaskAssignor
 from moldau.streams.hosts.restoring import RestoreListener, Restorer
 from moldau.streams.hosts.settings import StreamsSettings
@@ -30,6 +32,8 @@ from moldau.streams.machine.placement import MemberState, Placed
 from moldau.streams.machine.subtopologies import Plan
 
 _ANNOUNCE_S = 10.0
+
+T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 
@@ -119,6 +123,7 @@ class StreamThread:
         self._consumer: Consumer[Any, Any] | None = None
         self._commit_due_ms = 0
         self._purge_due_ms = 0
+        self._calls: deque[tuple[Future[Any], Callable[[], Any]]] = deque()
 
     # From other threads.
 
@@ -139,6 +144,29 @@ class StreamThread:
             return True
         self._thread.join(timeout)
         return not self._thread.is_alive()
+
+    def call(self, work: Callable[[], T], timeout: float) -> T:
+        """Run something between two turns of the loop; raises what it raises."""
+        if self.is_current:
+            return work()
+        future: Future[T] = Future()
+        self._calls.append((future, work))
+        consumer = self._consumer
+        if consumer is None or self.state is ThreadState.DEAD:
+            raise InvalidStateStoreError(f"{self.name} is not running")
+        consumer.wakeup()
+        try:
+            return future.result(timeout)
+        except TimeoutError:
+            raise InvalidStateStoreError(f"{self.name} did not answer within {timeout} s") from None
+
+    def _run_calls(self) -> None:
+        while self._calls:
+            future, work = self._calls.popleft()
+            try:
+                future.set_result(work())
+            except Exception as error:
+                future.set_exception(error)
 
     @property
     def is_current(self) -> bool:
@@ -228,6 +256,8 @@ class StreamThread:
         finally:
             self._close()
             self._enter(ThreadState.DEAD)
+            for future, _ in self._calls:
+                future.set_exception(InvalidStateStoreError(f"{self.name} has ended"))
         if response is UncaughtExceptionResponse.REPLACE_THREAD:
             self._host.replace(self)
 
@@ -235,6 +265,7 @@ class StreamThread:
         tasks = self.tasks
         try:
             self._poll()
+            self._run_calls()
             self._follow_placement()
             tasks.pause(self._host.is_paused)
             if tasks.restore() and self.state is ThreadState.PARTITIONS_ASSIGNED:
@@ -250,6 +281,9 @@ class StreamThread:
                 self._purge_due_ms = now_ms + self._settings.repartition_purge_interval_ms
         except TaskMigratedError as error:
             self._join_again(error)
+        except WakeupError:
+            # It came while something else than a poll waited, which the next turn repeats.
+            return
 
     def _poll(self) -> None:
         started = time.monotonic_ns()

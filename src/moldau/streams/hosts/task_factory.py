@@ -11,7 +11,7 @@ from moldau.streams.hosts.hosted_task import HostedTask
 from moldau.streams.hosts.planning import changelog_name, topic_name
 from moldau.streams.hosts.settings import StreamsSettings
 from moldau.streams.hosts.writing import Writer
-from moldau.streams.machine.definitions import Definition, SourceDefinition
+from moldau.streams.machine.definitions import Definition, SinkDefinition, SourceDefinition
 from moldau.streams.machine.subtopologies import Plan, TaskId
 from moldau.streams.machine.task import Task, TaskSettings
 from moldau.streams.stores.base import TaskState
@@ -40,6 +40,7 @@ class TaskFactory:
         self._open_state = open_state
         self._cache = cache
         self._persistent_default = settings.values["default.dsl.store"] != "in_memory"
+        self._names = _Names(assembly, settings.application_id)
         self._subtopologies = {each.number: each for each in plan.subtopologies}
 
     def make(self, task_id: TaskId, partitions: frozenset[TopicPartition]) -> HostedTask:
@@ -51,7 +52,7 @@ class TaskFactory:
             task_id=str(task_id),
             config={**self._settings.values, **self._settings.given},
             handlers=self._settings.handlers,
-            topic_name=lambda topic: topic_name(assembly, application_id, topic),
+            topic_name=self._names.__getitem__,
             changelog_topic=lambda store: changelog_name(assembly, application_id, store),
             partition_count=self._writer.partition_count,
             source_changelogs={
@@ -114,3 +115,26 @@ class TaskFactory:
         # Repartition topics are read from their beginning, whatever the application's policy is.
         return "earliest"
 
+
+class _Names(dict[str, str]):
+    """The names of topics on the cluster, each worked out once: sinks ask for every record."""
+
+    def __init__(self, assembly: Assembly, application_id: str) -> None:
+        super().__init__(
+            (topic, topic_name(assembly, application_id, topic))
+            for topic in (*assembly.internal_topics, *_sink_topics(assembly))
+        )
+        self._assembly = assembly
+        self._application_id = application_id
+
+    def __missing__(self, topic: str) -> str:
+        # Names that a topic chooser makes up are not kept: there may be any number of them.
+        return topic_name(self._assembly, self._application_id, topic)
+
+
+def _sink_topics(assembly: Assembly) -> list[str]:
+    return [
+        node.topic
+        for node in assembly.nodes.values()
+        if isinstance(node, SinkDefinition) and isinstance(node.topic, str)
+    ]

@@ -283,8 +283,9 @@ class TaskManager(ConsumerRebalanceListener):
 
     def _begin_restoring(self) -> None:
         """Read the offsets first: by then the changelogs have all that belongs to them."""
-        new, self._new = self._new, []
+        new = self._new
         committed = self.consumer.committed(sorted(key for task in new for key in task.partitions))
+        self._new = []
         for task in new:
             task.resume_from(committed)
             for key in task.partitions:

@@ -24,6 +24,7 @@ from moldau.client.errors import (
     RebalanceInProgressError,
     StaleMemberEpochError,
     UnknownMemberIdError,
+    WakeupError,
 )
 from moldau.client.producer import RecordFuture
 from moldau.client.topics import OffsetAndMetadata, TopicPartition
@@ -183,6 +184,9 @@ class Writer:
         while True:
             try:
                 return call()
+            except WakeupError:
+                # For the loop, which looks for what there is to do after the commit.
+                continue
             except KafkaTimeoutError:
                 if time.monotonic() > deadline:
                     raise

@@ -57,7 +57,8 @@ class SubTopology:
     #: Internal topics that it reads and writes, and input topics that it writes to.
     repartition_topics: frozenset[str] = frozenset()
     sinks: frozenset[str] = frozenset()
-    #: By the name of the store.
+    #: The names of all its stores, and the changelogs of those that have one.
+    stores: frozenset[str] = frozenset()
     changelogs: Mapping[str, ChangelogTopic] = field(default_factory=dict)
 
     @property
