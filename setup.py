@@ -21,6 +21,13 @@ MODULES = (
     "moldau.client.producer._send_path",
     "moldau.spark.columns._decoder",
     "moldau.spark.columns._rows",
+    "moldau.streams._records",
+    "moldau.streams._serdes",
+    "moldau.streams.machine._nodes",
+    "moldau.streams.machine._steps",
+    "moldau.streams.stores._cache",
+    "moldau.streams.stores._maps",
+    "moldau.streams.stores._tables",
 )
 
 

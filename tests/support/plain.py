@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.machinery
 import importlib.util
 import sys
+from collections.abc import Sequence
+from importlib.abc import MetaPathFinder
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 
 def load_plain(package: ModuleType, name: str) -> ModuleType:
@@ -20,3 +24,21 @@ def load_plain(package: ModuleType, name: str) -> ModuleType:
     sys.modules[alias] = module
     spec.loader.exec_module(module)
     return module
+
+
+class PlainForms(MetaPathFinder):
+    """Finds the Python files of all modules below a prefix that are also there compiled.
+
+    sys.meta_path.insert(0, PlainForms("moldau.streams.")) comes before their first import.
+    """
+
+    def __init__(self, prefix: str) -> None:
+        self._prefix = prefix
+
+    def find_spec(self, name: str, path: Sequence[str] | None, target: Any = None) -> Any:
+        last = name.rpartition(".")[2]
+        if path is None or not name.startswith(self._prefix) or not last.startswith("_"):
+            return None
+        file = Path(next(iter(path))) / f"{last}.py"
+        loader = importlib.machinery.SourceFileLoader(name, str(file))
+        return importlib.machinery.ModuleSpec(name, loader, origin=str(file))

@@ -43,6 +43,12 @@ class ReferentialIntegrityException(KsqlException):
     """A source is still read by others."""
 
 
+TOO_LARGE = (
+    "Error processing statement: Statement is too large to parse. "
+    "This may be caused by having too many nested expressions in the statement."
+)
+
+
 def grammatical(words: list[str], conjunction: str) -> str:
     """A, B and C."""
     if len(words) < 2:

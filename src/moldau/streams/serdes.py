@@ -5,12 +5,17 @@ A step takes a serde as a name ("string"), or as any object with the two methods
 
 from __future__ import annotations
 
-import json
 import struct
 import uuid
 from collections.abc import Callable
 from typing import Any, Generic, Protocol, TypeVar
 
+from moldau.streams._serdes import (
+    BytesSerde,
+    JsonSerde,
+    LongSerde,
+    StringSerde,
+)
 from moldau.streams.errors import StreamsError
 from moldau.streams.records import MAX_TIMESTAMP, Window, Windowed
 
@@ -82,28 +87,18 @@ class _Number(Generic[T]):
         return value
 
 
-def _utf8(value: str) -> bytes:
-    if not isinstance(value, str):
-        raise StreamsError(f"the string serde cannot write {value!r}: give another serde")
-    return value.encode()
-
-
-def _json_bytes(value: Any) -> bytes:
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
-
-
-BYTES: Serde[bytes] = SimpleSerde(bytes, bytes)
-STRING: Serde[str] = SimpleSerde(_utf8, lambda data: data.decode())
+BYTES: Serde[bytes] = BytesSerde()
+STRING: Serde[str] = StringSerde()
 SHORT: Serde[int] = _Number("short", ">h")
 INTEGER: Serde[int] = _Number("integer", ">i")
-LONG: Serde[int] = _Number("long", ">q")
+LONG: Serde[int] = LongSerde()
 FLOAT: Serde[float] = _Number("float", ">f")
 DOUBLE: Serde[float] = _Number("double", ">d")
 BOOLEAN: Serde[bool] = _Number("boolean", "?")
 UUID: Serde[uuid.UUID] = SimpleSerde(
     lambda value: str(value).encode(), lambda data: uuid.UUID(data.decode())
 )
-JSON: Serde[Any] = SimpleSerde(_json_bytes, json.loads)
+JSON: Serde[Any] = JsonSerde()
 
 NAMED: dict[str, Serde[Any]] = {
     "bytes": BYTES,
@@ -128,30 +123,6 @@ def serde(like: SerdeLike | None) -> Serde[Any] | None:
     if found is None:
         raise ValueError(f"no serde is called {like!r}; there are {', '.join(sorted(NAMED))}")
     return found
-
-
-class DefaultSerde:
-    """Stands for the application's default serde until a host sets it."""
-
-    __slots__ = ("inner", "what")
-
-    def __init__(self, what: str) -> None:
-        self.what = what
-        self.inner: Serde[Any] | None = None
-
-    def _chosen(self, topic: str) -> Serde[Any]:
-        if self.inner is None:
-            raise StreamsError(
-                f"no {self.what} serde for {topic}: pass {self.what}_serde to the step, or "
-                f"default_{self.what}_serde to the host"
-            )
-        return self.inner
-
-    def serialize(self, topic: str, value: Any) -> bytes | None:
-        return None if value is None else self._chosen(topic).serialize(topic, value)
-
-    def deserialize(self, topic: str, data: bytes | None) -> Any:
-        return None if data is None else self._chosen(topic).deserialize(topic, data)
 
 
 class TimeWindowedSerde(Generic[K]):

@@ -273,7 +273,8 @@ def _aggregates() -> list[Function]:
         of(
             "FIVE_ARG",
             aggregate_overload(
-                "(BIGINT a, STRING b, STRING c, STRING d, INT e, INT initArg, STRING... texts) -> BIGINT",
+                "(BIGINT a, STRING b, STRING c, STRING d, INT e, INT init, STRING... texts) "
+                "-> BIGINT",
                 _sum(_amounts, start=_init_total),
                 init_count=2,
             ),

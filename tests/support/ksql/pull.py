@@ -102,7 +102,7 @@ def _answer(
     if not isinstance(statement, Query):
         raise AssertionError(f"not a query: {sql}")
     pull = engine.pull_query(statement, parsed.text, Session(dict(case.setup.properties)))
-    store = drivers[pull.query.id].state_store(pull.store_name)
+    store = drivers[pull.query_id].state_store(pull.store_name)
     return pull.plan.schema, list(pull.rows(store))
 
 

@@ -13,7 +13,8 @@ from moldau.streams.records import Change, Headers, Record, RecordContext
 from moldau.streams.serdes import BYTES, JSON, LONG, STRING
 from moldau.streams.stores import formats
 from moldau.streams.stores.buffers import JoinBuffer, SuppressBuffer
-from moldau.streams.stores.key_value import KeyValueStore, ListStore, TimestampedKeyValueStore
+from moldau.streams.stores.key_value import KeyValueStore, TimestampedKeyValueStore
+from moldau.streams.stores.lists import ListStore
 from moldau.streams.stores.versioned import VersionedKeyValueStore
 from moldau.streams.stores.windowed import SessionStore, WindowStore
 
@@ -216,11 +217,11 @@ def test_a_join_buffer_comes_back_from_its_changelog() -> None:
     log = Log()
     buffer = JoinBuffer("s", STRING, STRING, 10, log)
     for time, key in ((5, "b"), (5, "a"), (12, "a"), (5, "b")):
-        assert buffer.put(time, Record(key, f"{key}{time}", time), WHERE)
+        assert buffer.put(Record(key, f"{key}{time}", time), WHERE)
     restored = JoinBuffer("s", STRING, STRING, 10)
     log.apply(restored)
     for each in (buffer, restored):
-        assert each.put(16, Record("z", "z", 16), WHERE)
+        assert each.put(Record("z", "z", 16), WHERE)
         found = [(record.key, record.timestamp) for record, _ in each.due()]
         assert found == [("a", 5), ("b", 5), ("b", 5)]
-        assert not each.put(30, Record("late", "x", 19), WHERE)
+        assert not each.put(Record("late", "x", 5), WHERE)

@@ -6,34 +6,32 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from moldau.sql.analysis.analysis import Into, analyze
-from moldau.sql.analysis.sanitizer import check_insert_target, sanitized
+from moldau.sql.analysis.analysis import Into
+from moldau.sql.analysis.sanitizer import check_insert_target
 from moldau.sql.engine import settings as names
 from moldau.sql.engine.ddl import Ddl
-from moldau.sql.engine.inference import Inference
 from moldau.sql.engine.inserts import insert_values
+from moldau.sql.engine.listing import Lister
 from moldau.sql.engine.ports import Topics
+from moldau.sql.engine.queries import Queries
 from moldau.sql.engine.results import (
     Done,
     Inserted,
     PersistentQuery,
     Result,
-    Started,
     Stopped,
 )
 from moldau.sql.engine.settings import Settings
 from moldau.sql.errors import (
+    TOO_LARGE,
     KsqlException,
     KsqlStatementException,
     ParseFailedException,
 )
 from moldau.sql.planning.formats import Formats
-from moldau.sql.planning.node import PlanContext
-from moldau.sql.planning.planner import PlanSettings, QueryPlan, QueryPlanner
-from moldau.sql.planning.upgrades import check_upgrade
+from moldau.sql.planning.planner import QueryPlan
 from moldau.sql.ports import FormatFactory, Functions, SchemaRegistry
-from moldau.sql.pull.executor import PullQuery, not_queryable
-from moldau.sql.pull.planner import PullSettings, plan_pull
+from moldau.sql.pull.executor import PullQuery
 from moldau.sql.sources.data_source import DataSource
 from moldau.sql.sources.metastore import MetaStore, already_exists
 from moldau.sql.sources.properties import SourceProperties, insert_query_id
@@ -47,20 +45,22 @@ from moldau.sql.syntax.statements import (
     CreateSource,
     CreateType,
     DefineVariable,
+    Describe,
     DropSource,
     DropType,
+    Explain,
     InsertInto,
     InsertValues,
     Query,
     Relation,
     SetProperty,
+    Show,
     SingleColumn,
     Statement,
     UndefineVariable,
     UnsetProperty,
 )
-from moldau.sql.topology.builder import BuildContext, OnRow, ProcessingLog, build_topology
-from moldau.sql.topology.holders import Materialization
+from moldau.sql.topology.builder import OnRow, ProcessingLog
 from moldau.sql.topology.serdes import Serdes
 from moldau.sql.types import DecimalType, Namespace, SqlType
 
@@ -91,17 +91,26 @@ class KsqlEngine:
         log: ProcessingLog = _ignored,
     ) -> None:
         self.metastore = MetaStore()
-        self.queries: dict[str, PersistentQuery] = {}
         self.settings = Settings(config)
         self.functions = functions
         self.formats = Formats(formats)
         self.topics = topics
-        self._registry = registry
-        self._log = log
-        self._next_id = 0
         self.serdes = Serdes(self.formats, registry)
         self._ddl = Ddl(self.metastore, self.formats, registry, topics)
-        self._inference = Inference(self.formats, registry)
+        self._queries = Queries(
+            metastore=self.metastore,
+            functions=functions,
+            formats=self.formats,
+            topics=topics,
+            registry=registry,
+            log=log,
+        )
+        self._lister = Lister(
+            metastore=self.metastore,
+            queries=self._queries.by_id,
+            functions=functions,
+            topics=topics,
+        )
         self._rules: dict[type[Statement], Callable[[Any, str, Session], Result]] = {
             CreateSource: self._create_source,
             CreateAsSelect: self._create_as_select,
@@ -116,7 +125,15 @@ class KsqlEngine:
             UnsetProperty: self._unset,
             DefineVariable: self._define,
             UndefineVariable: self._undefine,
+            Show: self._show,
+            Describe: lambda each, sql, session: self._lister.describe(each),
+            Explain: self._explain,
         }
+
+    @property
+    def queries(self) -> dict[str, PersistentQuery]:
+        """The persistent queries by id."""
+        return self._queries.by_id
 
     # Statements.
 
@@ -174,9 +191,9 @@ class KsqlEngine:
                 "Cannot execute command because source table materialization is disabled."
             )
         self.metastore.put(source)
-        plan = self._plan(_all_values(source), None, settings)
-        query_id = f"CST_{source.name.upper()}_{self._new_id()}"
-        return self._start(query_id, sql, plan, settings, sink=None)
+        plan = self._queries.plan(_all_values(source), None, settings)
+        query_id = f"CST_{source.name.upper()}_{self._queries.new_id()}"
+        return self._queries.start(query_id, sql, plan, settings, sink=None)
 
     def _drop(self, statement: DropSource) -> Result:
         name = statement.name
@@ -209,7 +226,7 @@ class KsqlEngine:
         settings = self._settings(session)
         properties = SourceProperties(statement.properties, is_query=True)
         into = Into(name=statement.name, properties=properties, or_replace=statement.or_replace)
-        plan = self._plan(statement.query, into, settings)
+        plan = self._queries.plan(statement.query, into, settings)
         sink = plan.sink
         if sink is None:
             raise KsqlException("a query without a sink")
@@ -222,47 +239,17 @@ class KsqlEngine:
                 )
             raise already_exists(plan.kind, sink.name, before.kind)
         _check_kind(statement, plan)
-        self._register_sink(plan, sink, properties)
+        self._queries.register_sink(plan, sink, properties)
         self.metastore.put(replace(sink, sql=sql), replace=statement.or_replace)
         self.metastore.add_reads(sink.name, [each.name for each in plan.sources])
         try:
-            return self._start(self._query_id(plan, sink), sql, plan, settings, sink=sink.name)
+            return self._queries.start(
+                self._queries.new_sink_id(plan, sink), sql, plan, settings, sink=sink.name
+            )
         except KsqlException:
             if before is None:
                 self.metastore.delete(sink.name)
             raise
-
-    def _query_id(self, plan: QueryPlan, sink: DataSource) -> str:
-        writers = [each.id for each in self.queries.values() if each.sink == sink.name]
-        if len(writers) > 1:
-            raise KsqlException(
-                f"REPLACE for sink `{sink.name}` is not supported because there are multiple "
-                f"queries writing into it: [{', '.join(writers)}]"
-            )
-        if writers:
-            return writers[0]
-        prefix = "CTAS" if plan.kind == "TABLE" else "CSAS"
-        return f"{prefix}_{sink.name.upper()}_{self._new_id()}"
-
-    def _register_sink(
-        self, plan: QueryPlan, sink: DataSource, properties: SourceProperties
-    ) -> None:
-        key, value = sink.key_format, sink.value_format
-        for is_key, columns, info in (
-            (True, sink.schema.key, key.format),
-            (False, sink.schema.value, value.format),
-        ):
-            schema_id = properties.get("KEY_SCHEMA_ID" if is_key else "VALUE_SCHEMA_ID")
-            self._inference.check_schema_id(
-                columns, schema_id, sink.topic, info, properties, is_key=is_key
-            )
-        self._inference.register(sink.topic, sink.schema, key, value, if_missing=False)
-        source_topic = plan.sources[0].topic
-        partitions = properties.get("PARTITIONS") or self.topics.partitions(source_topic) or 1
-        policy = "compact" if plan.kind == "TABLE" else "delete"
-        self.topics.create(
-            sink.topic, partitions, properties.get("REPLICAS") or -1, {"cleanup.policy": policy}
-        )
 
     def _insert_into(self, statement: InsertInto, sql: str, session: Session) -> Result:
         settings = self._settings(session)
@@ -273,7 +260,7 @@ class KsqlEngine:
         into = Into(
             name=target.name, properties=SourceProperties({}, is_query=True), existing=target
         )
-        plan = self._plan(statement.query, into, settings)
+        plan = self._queries.plan(statement.query, into, settings)
         if target.is_source:
             raise KsqlException(
                 f"Cannot insert into read-only {target.kind.lower()}: {target.name}"
@@ -285,106 +272,28 @@ class KsqlEngine:
             )
         _check_compatible(plan, target)
         wanted = insert_query_id(statement.properties)
-        query_id = f"INSERTQUERY_{self._new_id()}" if wanted is None else wanted.upper()
+        query_id = f"INSERTQUERY_{self._queries.new_id()}" if wanted is None else wanted.upper()
         if query_id in self.queries:
             raise KsqlException(f"Query ID '{query_id}' already exists.")
-        started = self._start(query_id, sql, plan, settings, sink=target.name)
+        started = self._queries.start(query_id, sql, plan, settings, sink=target.name)
         started.query.is_insert = True
         return started
 
     def number_queries_from(self, number: int) -> None:
         """The next query has this number in its id: a server takes it from the command topic."""
-        self._next_id = number
-
-    def _new_id(self) -> int:
-        self._next_id += 1
-        return self._next_id - 1
-
-    def _plan(self, query: Query, into: Into | None, settings: Settings) -> QueryPlan:
-        explicit = sanitized(query, self.metastore)
-        analysis = analyze(explicit, self.metastore, self.functions, into)
-        context = PlanContext(
-            functions=self.functions,
-            formats=self.formats,
-            default_key_format=settings.text(names.DEFAULT_KEY_FORMAT),
-        )
-        plan_settings = PlanSettings(
-            topic_prefix=settings.text(names.TOPIC_PREFIX),
-            wrap_single_values=settings.optional_flag(names.WRAP_SINGLE_VALUES),
-            suppress_enabled=settings.flag(names.SUPPRESS_ENABLED),
-            partitions=self.topics.counts(),
-        )
-        return QueryPlanner(analysis, context, plan_settings).plan()
-
-    def _build_context(self, settings: Settings) -> BuildContext:
-        return BuildContext(
-            functions=self.functions,
-            formats=self.formats,
-            registry=self._registry,
-            log=self._log,
-            timestamp_throws=settings.flag(names.TIMESTAMP_THROWS),
-        )
-
-    def _start(
-        self, query_id: str, sql: str, plan: QueryPlan, settings: Settings, *, sink: str | None
-    ) -> Started:
-        before = self.queries.get(query_id)
-        if before is not None:
-            check_upgrade(before.plan.step, plan.step)
-        built = build_topology(plan.step, self._build_context(settings))
-        service = settings.text(names.SERVICE_ID)
-        query = PersistentQuery(
-            id=query_id,
-            sql=sql,
-            plan=plan,
-            built=built,
-            application_id=f"_confluent-ksql-{service}{settings.text(names.QUERY_PREFIX)}{query_id}",
-            sink=sink,
-            settings=settings.values,
-        )
-        self.queries[query_id] = query
-        return Started(query, before)
+        self._queries.number_from(number)
 
     def push_query(
         self, query: Query, on_row: OnRow, sql: str, session: Session | None = None
     ) -> PersistentQuery:
         """A transient query: it is not kept, and its rows go to a function."""
-        settings = self._settings(session or Session())
         with _as_statement_error(sql):
-            plan = self._plan(query, None, settings)
-            built = build_topology(plan.step, self._build_context(settings), on_row)
-        query_id = f"transient_{plan.sources[0].name}_{self._new_id()}"
-        return PersistentQuery(
-            id=query_id,
-            sql=sql,
-            plan=plan,
-            built=built,
-            application_id=f"_confluent-ksql-{settings.text(names.SERVICE_ID)}{query_id}",
-            sink=None,
-        )
+            return self._queries.push(query, on_row, sql, self._settings(session or Session()))
 
     def pull_query(self, query: Query, sql: str, session: Session | None = None) -> PullQuery:
         """A pull query over a table that a persistent query keeps in a store."""
-        settings = self._settings(session or Session())
         with _as_statement_error(sql, quotes_part=True):
-            explicit = sanitized(query, self.metastore)
-            analysis = analyze(explicit, self.metastore, self.functions, None)
-            options = PullSettings(
-                table_scans=settings.flag(names.TABLE_SCAN_ENABLED),
-                range_scans=settings.flag(names.RANGE_SCAN_ENABLED),
-                limits=settings.flag(names.PULL_LIMIT_ENABLED),
-            )
-            plan = plan_pull(analysis, self.functions, options)
-            return PullQuery(plan, *self._materialized(plan.source))
-
-    def _materialized(self, source: DataSource) -> tuple[PersistentQuery, Materialization]:
-        """The query that keeps a table, and the store it keeps it in."""
-        name = source.name
-        for query in self.queries.values():
-            writes = query.sink == name or (query.sink is None and name in _names(query))
-            if writes and query.built.materialization is not None and source.kind == "TABLE":
-                return query, query.built.materialization
-        raise not_queryable(source)
+            return self._queries.pull(query, self._settings(session or Session()))
 
     # Values, queries that run, and the session.
 
@@ -408,6 +317,27 @@ class KsqlEngine:
             else:
                 query.state = "PAUSED" if statement.action == "PAUSE" else "RUNNING"
         return Stopped(statement.action, chosen)
+
+    def _show(self, statement: Show, sql: str, session: Session) -> Result:
+        return self._lister.show(statement, self._settings(session), session.variables)
+
+    def _explain(self, statement: Explain, sql: str, session: Session) -> Result:
+        if statement.query_id is not None:
+            query = self.queries.get(statement.query_id)
+            if query is None:
+                raise KsqlException(f"Query with id:{statement.query_id} does not exist")
+            return self._lister.explain(query)
+        inner = statement.statement
+        if not isinstance(inner, Query | CreateAsSelect | InsertInto):
+            raise KsqlException("The provided statement does not run a ksql query")
+        query_of = inner if isinstance(inner, Query) else inner.query
+        planned = self._queries.push(
+            replace(query_of, emit=query_of.emit or "CHANGES"),
+            lambda key, row, timestamp: None,
+            sql,
+            self._settings(session),
+        )
+        return self._lister.explain(planned)
 
     def _set(self, statement: SetProperty, sql: str, session: Session) -> Result:
         if statement.is_system:
@@ -448,10 +378,8 @@ class _as_statement_error:
             raise KsqlStatementException(str(error), self._sql, detail) from error
         if isinstance(error, KsqlException):
             raise KsqlStatementException(str(error), self._sql) from error
-
-
-def _names(query: PersistentQuery) -> list[str]:
-    return [each.name for each in query.sources]
+        if isinstance(error, RecursionError):
+            raise KsqlStatementException(TOO_LARGE, self._sql) from error
 
 
 def _all_values(source: DataSource) -> Query:

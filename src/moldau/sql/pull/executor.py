@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from moldau.sql.engine.results import PersistentQuery
 from moldau.sql.errors import KsqlException
 from moldau.sql.pull.planner import KeyLookup, KeyRange, PullPlan
 from moldau.sql.sources.data_source import DataSource
@@ -45,10 +44,13 @@ def not_queryable(source: DataSource) -> KsqlException:
 
 @dataclass(frozen=True, slots=True)
 class PullQuery:
-    """A planned pull query. A host calls `rows` with the store of each partition it has."""
+    """A planned pull query over the table that a persistent query keeps.
+
+    A host calls `rows` with the store of each partition that it has.
+    """
 
     plan: PullPlan
-    query: PersistentQuery
+    query_id: str
     materialization: Materialization
 
     @property

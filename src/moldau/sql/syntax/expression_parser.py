@@ -2,57 +2,41 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from decimal import Decimal
 from typing import TypeVar
 
-from moldau.sql.errors import KsqlException, ParsingException
+from moldau.sql.errors import TOO_LARGE, KsqlException
 from moldau.sql.syntax.cursor import Cursor, unquote
 from moldau.sql.syntax.expressions import (
     Arithmetic,
     Between,
-    BooleanLiteral,
     Cast,
     ColumnRef,
     Comparison,
     DecimalLiteral,
     Dereference,
-    DoubleLiteral,
     Expression,
     FunctionCall,
     InList,
-    IntegerLiteral,
     IntervalUnit,
     IsNull,
     Lambda,
     LambdaVariable,
     Like,
-    Literal,
     Logical,
-    LongLiteral,
     MakeArray,
     MakeMap,
     MakeStruct,
     Not,
-    NullLiteral,
     Position,
     SearchedCase,
     Signed,
     SimpleCase,
-    StringLiteral,
     Subscript,
     When,
 )
-from moldau.sql.types import (
-    STRING,
-    ArrayType,
-    BaseType,
-    DecimalType,
-    MapType,
-    SqlType,
-    StructType,
-)
+from moldau.sql.syntax.type_parser import NUMBERS, LiteralParser, TypeParser, TypeResolver
 
 T = TypeVar("T")
 UNITS = {
@@ -60,16 +44,9 @@ UNITS = {
     for plural in ("DAYS", "HOURS", "MINUTES", "SECONDS", "MILLISECONDS")
     for name in (plural, plural[:-1])
 }
-_NUMBERS = frozenset({"INTEGER_VALUE", "DECIMAL_VALUE", "FLOATING_POINT_VALUE"})
 _COMPARISONS = frozenset({"=", "<>", "<", "<=", ">", ">="})
-_NESTING_MAX = 200
-_BASE_TYPES: dict[str, SqlType] = {
-    **{each.value: each for each in BaseType},
-    "INT": BaseType.INTEGER,
-    "VARCHAR": STRING,
-}
-#: Finds the type that CREATE TYPE gave a name; None if there is none.
-TypeResolver = Callable[[str], SqlType | None]
+#: Each level takes some nine calls, and Python allows a thousand.
+_NESTING_MAX = 80
 
 
 class ExpressionParser:
@@ -77,7 +54,8 @@ class ExpressionParser:
 
     def __init__(self, cursor: Cursor, resolve_type: TypeResolver) -> None:
         self._at = cursor
-        self._resolve_type = resolve_type
+        self._literals = LiteralParser(cursor)
+        self._types = TypeParser(cursor, resolve_type)
         self._lambda_arguments: set[str] = set()
         self._depth = 0
         #: Aliases that may qualify a column; None where anything may.
@@ -88,10 +66,7 @@ class ExpressionParser:
     def expression(self) -> Expression:
         self._depth += 1
         if self._depth > _NESTING_MAX:
-            raise KsqlException(
-                "Error processing statement: Statement is too large to parse. "
-                "This may be caused by having too many nested expressions in the statement."
-            )
+            raise KsqlException(TOO_LARGE)
         left = self._and()
         while self._at.kind == "OR":
             position = self._at.position
@@ -193,7 +168,7 @@ class ExpressionParser:
 
     def _signed(self) -> Expression:
         at = self._at
-        if at.kind in ("+", "-") and not (at.kind == "-" and at.ahead() in _NUMBERS):
+        if at.kind in ("+", "-") and not (at.kind == "-" and at.ahead() in NUMBERS):
             position = at.position
             sign = at.next().kind
             self._depth += 1
@@ -222,8 +197,8 @@ class ExpressionParser:
     def _primary_start(self, position: Position) -> Expression:
         at = self._at
         kind = at.kind
-        if kind in _NUMBERS or kind == "-" or kind in ("NULL", "TRUE", "FALSE", "STRING"):
-            return self.literal()
+        if kind in NUMBERS or kind == "-" or kind in ("NULL", "TRUE", "FALSE", "STRING"):
+            return self._literals.literal()
         match kind:
             case "CASE":
                 return self._case(position)
@@ -232,7 +207,7 @@ class ExpressionParser:
                 at.expect("(")
                 value = self.expression()
                 at.expect("AS")
-                to = self.type()
+                to = self._types.type()
                 at.expect(")")
                 return Cast(value, to, position=position)
             case "(":
@@ -366,111 +341,3 @@ class ExpressionParser:
         if operand is not None:
             return SimpleCase(operand, tuple(whens), default, position=position)
         return SearchedCase(tuple(whens), default, position=position)
-
-    # Literals.
-
-    def literal(self) -> Literal:
-        at = self._at
-        position = at.position
-        match at.kind:
-            case "NULL":
-                at.next()
-                return NullLiteral(position=position)
-            case "TRUE" | "FALSE":
-                return BooleanLiteral(at.next().kind == "TRUE", position=position)
-            case "STRING":
-                return StringLiteral(unquote(at.next().text), position=position)
-        return self.number()
-
-    def number(self) -> Literal:
-        at = self._at
-        position = at.position
-        sign = "-" if at.accept("-") else ""
-        if at.kind not in _NUMBERS:
-            at.no_viable()
-        token = at.next()
-        text = sign + token.text
-        if token.kind == "DECIMAL_VALUE":
-            return DecimalLiteral(Decimal(text), position=position)
-        if token.kind == "FLOATING_POINT_VALUE":
-            value = float(text)
-            if math.isinf(value):
-                raise _number_error(f"Number overflows DOUBLE: {text}", position)
-            return DoubleLiteral(value, position=position)
-        whole = int(text)
-        if -(2**31) <= whole < 2**31:
-            return IntegerLiteral(whole, position=position)
-        if not -(2**63) <= whole < 2**63:
-            raise _number_error(f"Invalid numeric literal: {text}", position)
-        return LongLiteral(whole, position=position)
-
-    def integer(self, command: str) -> int:
-        """A number that must be a whole one of 32 bits."""
-        found = self.number()
-        if not isinstance(found, IntegerLiteral):
-            raise KsqlException(f"Value must be integer for command: {command}")
-        return found.value
-
-    # Types.
-
-    def type(self) -> SqlType:
-        at = self._at
-        if at.accept("ARRAY", "<"):
-            item = self.type()
-            at.expect(">")
-            found: SqlType = ArrayType(item)
-        elif at.accept("MAP", "<"):
-            key = self.type()
-            at.expect(",")
-            value = self.type()
-            at.expect(">")
-            found = MapType(key, value)
-        elif at.accept("STRUCT", "<"):
-            found = self._struct_type()
-        elif at.kind in ("DECIMAL", "IDENTIFIER") and at.token.text.upper() in ("DECIMAL", "DEC"):
-            at.next()
-            at.expect("(")
-            precision = self.integer("DECIMAL")
-            at.expect(",")
-            found = DecimalType(precision, self.integer("DECIMAL"))
-            at.expect(")")
-        else:
-            found = self._base_type()
-        while at.accept("ARRAY"):
-            found = ArrayType(found)
-        return found
-
-    def _struct_type(self) -> SqlType:
-        at = self._at
-        fields: dict[str, SqlType] = {}
-        if at.accept("<>"):
-            return StructType(())
-        while at.kind != ">":
-            if fields:
-                at.expect(",", ">")
-            name = at.identifier()
-            kind = self.type()
-            if name in fields:
-                raise KsqlException(f"Duplicate field names found in STRUCT: '`{name}` {kind}'")
-            fields[name] = kind
-        at.expect(">")
-        return StructType(tuple(fields.items()))
-
-    def _base_type(self) -> SqlType:
-        at = self._at
-        name = at.identifier()
-        if at.accept("("):
-            at.expect("'STRING'", "INTEGER_VALUE")
-            while at.kind != ")":
-                at.expect(",", ")")
-                at.expect("'STRING'", "INTEGER_VALUE")
-            at.expect(")")
-        found = _BASE_TYPES.get(name) or self._resolve_type(name)
-        if found is None:
-            raise KsqlException(f"Cannot resolve unknown type: {name}")
-        return found
-
-
-def _number_error(message: str, position: Position) -> ParsingException:
-    # ksqlDB counts columns of literals from 2.
-    return ParsingException(message, position.line, position.column + 1)

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from moldau.sql.errors import KsqlException, ParseFailedException, ParsingException
+from moldau.sql.errors import TOO_LARGE, KsqlException, ParseFailedException, ParsingException
 from moldau.sql.syntax.cursor import Cursor
-from moldau.sql.syntax.expression_parser import TypeResolver
 from moldau.sql.syntax.expressions import Expression
 from moldau.sql.syntax.lexer import EOF, Text, Token, tokens
 from moldau.sql.syntax.statement_parser import StatementParser
 from moldau.sql.syntax.statements import Statement
+from moldau.sql.syntax.type_parser import TypeResolver
 from moldau.sql.types import STRING, SqlType
 
 
@@ -69,7 +69,7 @@ def _skip(cursor: Cursor, test_statements: bool) -> None:
             raise
         cursor.index = start
         _to_end(cursor)
-    except KsqlException:
+    except (KsqlException, RecursionError):
         cursor.index = start
         _to_end(cursor)
 
@@ -93,6 +93,10 @@ def prepare(
         raise
     except KsqlException as error:
         raise ParseFailedException(f"Failed to prepare statement: {error}", parsed.text) from error
+    except RecursionError as error:
+        raise ParseFailedException(
+            f"Failed to prepare statement: {TOO_LARGE}", parsed.text
+        ) from error
 
 
 def parse_expression(text: str, resolve_type: TypeResolver = _no_types) -> Expression:

@@ -20,6 +20,7 @@ from moldau.sql.syntax.statements import (
     Window,
     Within,
 )
+from moldau.sql.syntax.type_parser import LiteralParser
 
 _JOIN_STARTS = frozenset({"JOIN", "INNER", "LEFT", "RIGHT", "FULL"})
 _AFTER_GROUPING = frozenset({"PARTITION", "HAVING", "EMIT", "LIMIT", ";", "<EOF>"})
@@ -31,6 +32,7 @@ class QueryParser:
     def __init__(self, cursor: Cursor, expressions: ExpressionParser) -> None:
         self._at = cursor
         self._expressions = expressions
+        self._literals = LiteralParser(cursor)
 
     def query(self, *, persistent: bool) -> Query:
         """A query. In a persistent one EMIT CHANGES may be left out."""
@@ -54,7 +56,7 @@ class QueryParser:
         emit: Choice["CHANGES", "FINAL"] | None = "CHANGES" if persistent else None
         if at.accept("EMIT"):
             emit = "FINAL" if at.expect("CHANGES", "FINAL").kind == "FINAL" else "CHANGES"
-        limit = self._expressions.integer("LIMIT") if at.accept("LIMIT") else None
+        limit = self._literals.integer("LIMIT") if at.accept("LIMIT") else None
         self._expressions.sources = None
         return Query(
             position=position,
@@ -165,7 +167,7 @@ class QueryParser:
 
     def duration(self) -> Duration:
         """A number and a unit."""
-        found = self._expressions.number()
+        found = self._literals.number()
         at = self._at
         if at.kind not in UNITS:
             at.no_viable()

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import Literal as Choice
 
 from moldau.sql.errors import KsqlException
+from moldau.sql.syntax.create_parser import CreateParser
 from moldau.sql.syntax.cursor import Cursor, unquote
-from moldau.sql.syntax.expression_parser import ExpressionParser, TypeResolver
-from moldau.sql.syntax.expressions import Expression, IntegerLiteral, Literal, Position
+from moldau.sql.syntax.expression_parser import ExpressionParser
+from moldau.sql.syntax.expressions import Expression, IntegerLiteral, Position
 from moldau.sql.syntax.query_parser import QueryParser, source_name
 from moldau.sql.syntax.statements import (
     AlterSource,
@@ -17,17 +18,13 @@ from moldau.sql.syntax.statements import (
     AssertTopic,
     AssertValues,
     ControlQuery,
-    CreateAsSelect,
-    CreateConnector,
     CreateSource,
-    CreateType,
     DefineVariable,
     Describe,
     DropConnector,
     DropSource,
     DropType,
     Duration,
-    Element,
     Explain,
     InsertInto,
     InsertValues,
@@ -41,7 +38,8 @@ from moldau.sql.syntax.statements import (
     UndefineVariable,
     UnsetProperty,
 )
-from moldau.sql.types import BYTES, HEADERS_TYPE, SqlType
+from moldau.sql.syntax.type_parser import LiteralParser, TypeParser, TypeResolver
+from moldau.sql.types import SqlType
 
 _SHOWN = {
     "PROPERTIES": "PROPERTIES",
@@ -61,6 +59,9 @@ class StatementParser:
         self._at = cursor
         self._expressions = ExpressionParser(cursor, resolve_type)
         self._queries = QueryParser(cursor, self._expressions)
+        self._types = TypeParser(cursor, resolve_type)
+        self._literals = LiteralParser(cursor)
+        self._creates = CreateParser(cursor, self._queries, self._types)
         self._test_statements = test_statements
         self._rules: dict[str, Callable[[Position], Statement]] = {
             "SELECT": self._select,
@@ -75,7 +76,7 @@ class StatementParser:
             "UNSET": self._unset,
             "DEFINE": self._define,
             "UNDEFINE": self._undefine,
-            "CREATE": self._create,
+            "CREATE": self._creates.create,
             "INSERT": self._insert,
             "DROP": self._drop,
             "EXPLAIN": self._explain,
@@ -152,9 +153,9 @@ class StatementParser:
         beginning = at.accept("FROM", "BEGINNING")
         interval = limit = None
         if at.accept("INTERVAL") or at.accept("SAMPLE"):
-            interval = self._expressions.integer("INTERVAL")
+            interval = self._literals.integer("INTERVAL")
         if at.accept("LIMIT"):
-            limit = self._expressions.integer("LIMIT")
+            limit = self._literals.integer("LIMIT")
         return PrintTopic(
             topic=topic,
             from_beginning=beginning,
@@ -205,120 +206,7 @@ class StatementParser:
         self._at.next()
         return UndefineVariable(name=self._at.identifier_token().text, position=position)
 
-    # Sources.
-
-    def _create(self, position: Position) -> Statement:
-        at = self._at
-        at.next()
-        or_replace = at.accept("OR", "REPLACE")
-        if at.kind == "TYPE" and not or_replace:
-            return self._create_type(position)
-        if at.kind in ("SINK", "SOURCE") and at.ahead() == "CONNECTOR":
-            return self._create_connector(position)
-        is_source = at.accept("SOURCE")
-        kind: SourceKind = "STREAM" if at.kind == "STREAM" else "TABLE"
-        if at.kind not in ("STREAM", "TABLE"):
-            at.no_viable()
-        at.next()
-        if_not_exists = at.accept("IF", "NOT", "EXISTS")
-        name = source_name(at)
-        elements = self._elements() if at.kind == "(" else ()
-        properties = self._properties() if at.accept("WITH") else {}
-        if at.kind == "AS" and not is_source and not elements:
-            at.next()
-            query = self._queries.query(persistent=True)
-            if query.limit is not None:
-                raise KsqlException(
-                    f"CREATE {kind} AS SELECT statements don't support LIMIT clause."
-                )
-            return CreateAsSelect(
-                kind=kind,
-                name=name,
-                query=query,
-                properties=properties,
-                or_replace=or_replace,
-                if_not_exists=if_not_exists,
-                position=position,
-            )
-        return CreateSource(
-            kind=kind,
-            name=name,
-            elements=_checked(kind, elements),
-            properties=properties,
-            or_replace=or_replace,
-            if_not_exists=if_not_exists,
-            is_source=is_source,
-            position=position,
-        )
-
-    def _elements(self) -> tuple[Element, ...]:
-        at = self._at
-        at.expect("(")
-        found = [self._element()]
-        while at.kind != ")":
-            at.expect(",", ")")
-            found.append(self._element())
-        at.next()
-        return tuple(found)
-
-    def _element(self) -> Element:
-        at = self._at
-        position = at.position
-        name = at.identifier()
-        kind = self._expressions.type()
-        constraint: Choice["KEY", "PRIMARY KEY", "HEADERS"] | None = None
-        header = None
-        if at.accept("PRIMARY", "KEY"):
-            constraint = "PRIMARY KEY"
-        elif at.accept("KEY"):
-            constraint = "KEY"
-        elif at.accept("HEADERS"):
-            constraint, header = "HEADERS", ""
-        elif at.accept("HEADER"):
-            at.expect("(")
-            constraint, header = "HEADERS", unquote(at.expect("STRING").text).strip()
-            at.expect(")")
-        if constraint == "HEADERS":
-            _check_header_type(kind, header or "")
-        return Element(name, kind, constraint, header, position=position)
-
-    def _properties(self) -> dict[str, Literal]:
-        at = self._at
-        at.expect("(")
-        found: dict[str, Literal] = {}
-        while True:
-            name = unquote(at.next().text) if at.kind == "STRING" else at.identifier()
-            at.expect("=")
-            if name in found:
-                raise KsqlException(f"Duplicate property in the WITH clause: {name}")
-            found[name] = self._expressions.literal()
-            if not at.accept(","):
-                at.expect(",", ")") if at.kind != ")" else at.next()
-                return found
-
-    def _create_type(self, position: Position) -> Statement:
-        at = self._at
-        at.next()
-        if_not_exists = at.accept("IF", "NOT", "EXISTS")
-        name = at.identifier()
-        at.expect("AS")
-        kind = self._expressions.type()
-        return CreateType(name=name, type=kind, if_not_exists=if_not_exists, position=position)
-
-    def _create_connector(self, position: Position) -> Statement:
-        at = self._at
-        kind: Choice["SOURCE", "SINK"] = "SOURCE" if at.next().kind == "SOURCE" else "SINK"
-        at.expect("CONNECTOR")
-        if_not_exists = at.accept("IF", "NOT", "EXISTS")
-        name = at.identifier()
-        at.expect("WITH")
-        return CreateConnector(
-            kind=kind,
-            name=name,
-            properties=self._properties(),
-            if_not_exists=if_not_exists,
-            position=position,
-        )
+    # What changes.
 
     def _insert(self, position: Position) -> Statement:
         at = self._at
@@ -326,7 +214,7 @@ class StatementParser:
         at.expect("INTO")
         target = source_name(at)
         if at.kind in ("SELECT", "WITH"):
-            properties = self._properties() if at.accept("WITH") else {}
+            properties = self._creates.properties() if at.accept("WITH") else {}
             query = self._queries.query(persistent=True)
             return InsertInto(target=target, query=query, properties=properties, position=position)
         return self._values(target, "VALUES", position)
@@ -393,7 +281,7 @@ class StatementParser:
         if at.kind == "COLUMN" and at.ahead(2) not in (",", ";", "<EOF>"):
             at.next()
         name = at.identifier()
-        return name, self._expressions.type()
+        return name, self._types.type()
 
     # Assertions.
 
@@ -405,7 +293,7 @@ class StatementParser:
         exists = not at.accept("NOT", "EXISTS")
         if at.accept("TOPIC"):
             topic = self._resource_name()
-            properties = self._properties() if at.accept("WITH") else {}
+            properties = self._creates.properties() if at.accept("WITH") else {}
             return AssertTopic(
                 topic=topic,
                 properties=properties,
@@ -417,7 +305,7 @@ class StatementParser:
         subject = self._resource_name() if at.accept("SUBJECT") else None
         schema_id = None
         if at.accept("ID"):
-            literal = self._expressions.literal()
+            literal = self._literals.literal()
             if not isinstance(literal, IntegerLiteral):
                 raise KsqlException("ID must be an integer")
             schema_id = literal.value
@@ -443,8 +331,8 @@ class StatementParser:
             return AssertValues(values=values, is_tombstone=True)
         kind: SourceKind = "STREAM" if at.next().kind == "STREAM" else "TABLE"
         name = source_name(at)
-        elements = self._elements() if at.kind == "(" else ()
-        properties = self._properties() if at.accept("WITH") else {}
+        elements = self._creates.elements() if at.kind == "(" else ()
+        properties = self._creates.properties() if at.accept("WITH") else {}
         expected = CreateSource(
             kind=kind, name=name, elements=elements, properties=properties, position=position
         )
@@ -454,36 +342,3 @@ class StatementParser:
         self._at.next()
         self._at.expect("SCRIPT")
         return RunScript(path=unquote(self._at.expect("STRING").text), position=position)
-
-
-def _check_header_type(kind: SqlType, key: str) -> None:
-    if key:
-        if kind is not BYTES:
-            raise KsqlException(
-                f"Invalid type for HEADER('{key}') column: expected BYTES, got {kind}"
-            )
-    elif kind != HEADERS_TYPE:
-        raise KsqlException(f"Invalid type for HEADERS column: expected {HEADERS_TYPE}, got {kind}")
-
-
-def _checked(kind: SourceKind, elements: tuple[Element, ...]) -> tuple[Element, ...]:
-    """Streams have KEY columns, tables PRIMARY KEY ones, and no name comes twice."""
-    names = [each.name for each in elements]
-    twice = [f"`{name}`" for name in dict.fromkeys(names) if names.count(name) > 1]
-    if twice:
-        raise KsqlException(f"Duplicate column names: {', '.join(twice)}")
-    for each in elements:
-        prefix = each.position.prefix if each.position else ""
-        if kind == "STREAM" and each.constraint == "PRIMARY KEY":
-            raise KsqlException(
-                f"{prefix}Column `{each.name}` is a 'PRIMARY KEY' column: please use 'KEY' for "
-                f"streams.\nTables have PRIMARY KEYs, which are unique and NON NULL.\nStreams "
-                f"have KEYs, which have no uniqueness or NON NULL constraints."
-            )
-        if kind == "TABLE" and each.constraint == "KEY":
-            raise KsqlException(
-                f"{prefix}Column `{each.name}` is a 'KEY' column: please use 'PRIMARY KEY' for "
-                f"tables.\nTables have PRIMARY KEYs, which are unique and NON NULL.\nStreams "
-                f"have KEYs, which have no uniqueness or NON NULL constraints."
-            )
-    return elements

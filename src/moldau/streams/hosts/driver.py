@@ -8,12 +8,12 @@ from types import TracebackType
 from typing import Any, Generic, TypeVar
 
 from moldau.streams.errors import StreamsError
-from moldau.streams.machine.definitions import Produced, SinkDefinition, SourceDefinition
+from moldau.streams.machine.definitions import SinkDefinition, SourceDefinition
 from moldau.streams.machine.task import Handlers, Task, TaskSettings
-from moldau.streams.records import Headers, Record
+from moldau.streams.records import Headers, Produced, Record
 from moldau.streams.serdes import Serde, SerdeLike, serde
+from moldau.streams.stores._cache import RecordCache
 from moldau.streams.stores.base import TaskState
-from moldau.streams.stores.cache import RecordCache
 from moldau.streams.topology.topology import Topology
 
 CACHE_BYTES = "statestore.cache.max.bytes"

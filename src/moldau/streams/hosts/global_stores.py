@@ -109,16 +109,8 @@ class GlobalStores:
             records = self._consumer.poll(timeout)
         except WakeupError:
             return
-        for record in records:
-            self._task.process(
-                record.topic,
-                record.partition,
-                record.offset,
-                key=record.key,
-                value=record.value,
-                timestamp=record.timestamp,
-                headers=tuple(record.headers),
-            )
+        for key, found in records.items():
+            self._task.process_records(key.topic, key.partition, found)
 
     def position(self, partition: TopicPartition) -> int:
         """The next offset of a partition."""

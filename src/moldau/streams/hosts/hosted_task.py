@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
+from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 from moldau.client.consumer_record import ConsumerRecord
@@ -69,6 +71,7 @@ class HostedTask:
         )
         self.commit_needed = False
         self.processed = 0
+        self._single = next(iter(partitions)) if len(partitions) == 1 else None
         self._committed: dict[progress.TopicPartition, str | None] = {}
         # Where the fetched records of each partition end.
         self._fetched: dict[TopicPartition, int] = {}
@@ -85,13 +88,13 @@ class HostedTask:
         log.position = next_offset
         self.task.restore(
             log.store,
-            [(each.key, each.value, each.timestamp, tuple(each.headers)) for each in records],
+            [(each.key, each.value, each.timestamp, each.headers) for each in records],
             next_offset,
         )
 
     def start(self, wall_clock_ms: int) -> None:
         """The stores are restored: records can be processed."""
-        self.task.wall_clock_ms = wall_clock_ms
+        self.task.core.wall_clock_ms = wall_clock_ms
         self.task.initialize(self._committed)
         self.stage = Stage.RUNNING
 
@@ -109,21 +112,15 @@ class HostedTask:
             return 0
         records = self.inputs.take(count_max)
         task = self.task
-        process = task.process
-        punctuates = task.waits_for_stream_time
-        for record in records:
-            headers = record.headers
-            process(
-                record.topic,
-                record.partition,
-                record.offset,
-                key=record.key,
-                value=record.value,
-                timestamp=record.timestamp,
-                headers=tuple(headers) if headers else (),
-            )
-            if punctuates:
+        if task.waits_for_stream_time:
+            for record in records:
+                task.process_records(record.topic, record.partition, (record,))
                 task.punctuate_stream_time()
+        elif self._single is not None:
+            task.process_records(*self._single, records)
+        else:
+            for key, run in groupby(records, key=attrgetter("topic", "partition")):
+                task.process_records(*key, run)
         self.commit_needed = True
         self.processed += len(records)
         return len(records)

@@ -31,7 +31,7 @@ from moldau.streams.machine.lifecycle import (
     UncaughtExceptionResponse,
 )
 from moldau.streams.machine.placement import Placed
-from moldau.streams.stores.cache import RecordCache
+from moldau.streams.stores._cache import RecordCache
 from moldau.streams.topology.topology import Topology
 
 _log = logging.getLogger(__name__)

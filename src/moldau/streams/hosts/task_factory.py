@@ -14,8 +14,8 @@ from moldau.streams.hosts.writing import Writer
 from moldau.streams.machine.definitions import Definition, SinkDefinition, SourceDefinition
 from moldau.streams.machine.subtopologies import Plan, TaskId
 from moldau.streams.machine.task import Task, TaskSettings
+from moldau.streams.stores._cache import RecordCache
 from moldau.streams.stores.base import TaskState
-from moldau.streams.stores.cache import RecordCache
 from moldau.streams.topology.assembly import Assembly
 
 

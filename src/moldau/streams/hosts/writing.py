@@ -26,10 +26,11 @@ from moldau.client.errors import (
     UnknownMemberIdError,
     WakeupError,
 )
+from moldau.client.metrics import MetricName
 from moldau.client.producer import RecordFuture
 from moldau.client.topics import OffsetAndMetadata, TopicPartition
 from moldau.streams.errors import StreamsError, TaskMigratedError
-from moldau.streams.machine.definitions import Produced
+from moldau.streams.records import Produced
 
 T = TypeVar("T")
 Offsets = Mapping[TopicPartition, OffsetAndMetadata]
@@ -66,7 +67,8 @@ class Writer:
         self._producer: Producer | None = None
         self._send: Callable[..., RecordFuture] = self._send_first
         self._in_transaction = False
-        self._errors: list[KafkaError] = []
+        self._id = ""
+        self._failed_before = 0
         self._counts: dict[str, int] = {}
         #: The last record that was sent to each changelog partition since the last commit.
         self._last: dict[tuple[str, int], RecordFuture] = {}
@@ -79,13 +81,15 @@ class Writer:
 
     def open(self) -> None:
         """Make the producer; with exactly_once_v2 this ends the transaction of a predecessor."""
-        self._producer = Producer(self._settings())
+        settings = self._settings()
+        self._id = settings["client.id"]
+        self._producer = Producer(settings)
         if self._exactly_once:
             self._patiently(self._producer.init_transactions)
         self._in_transaction = False
-        self._errors.clear()
         self._last.clear()
         self._send = self._send_first if self._exactly_once else self._producer.send
+        self._failed_before = self._failed_count()
 
     # Records.
 
@@ -106,7 +110,6 @@ class Writer:
 
     def collector(self, changelogs: frozenset[str]) -> Callable[[Produced], None]:
         """What a task writes to."""
-        on_delivery = None if self._exactly_once else self._on_delivery
         last = self._last
 
         def collect(record: Produced) -> None:
@@ -118,16 +121,17 @@ class Writer:
                 partition,
                 record.timestamp,
                 record.headers or None,
-                on_delivery,
             )
             if topic in changelogs and partition is not None:
                 last[topic, partition] = future
 
         return collect
 
-    def _on_delivery(self, metadata: Any, error: Any) -> None:
-        if error is not None and not self._errors:
-            self._errors.append(error)
+    def _failed_count(self) -> int:
+        """How many records could not be sent. A callback for each would cost more than a send."""
+        metric = MetricName("record-error-total", "producer-metrics", tags={"client-id": self._id})
+        found = self.producer.metrics().get(metric)
+        return 0 if found is None else int(found.value)
 
     def partition_count(self, topic: str) -> int:
         """The number of partitions of a topic that a partitioner writes to."""
@@ -153,8 +157,12 @@ class Writer:
                 self._commit_transaction(offsets, consumer)
             else:
                 self._patiently(self.producer.flush)
-                if self._errors:
-                    raise self._errors.pop()
+                failed = self._failed_count() - self._failed_before
+                if failed:
+                    raise StreamsError(
+                        f"{failed} records could not be written: the log of the producer "
+                        f"{self._id} has the reasons"
+                    )
                 if offsets:
                     self._patiently(lambda: consumer.commit_sync(offsets))
             ends = {
@@ -195,7 +203,6 @@ class Writer:
     def abort(self) -> None:
         """Give up what was written since the last commit; after an error the producer is new."""
         self._last.clear()
-        self._errors.clear()
         if self._producer is None or not self._exactly_once:
             return
         if self._in_transaction:

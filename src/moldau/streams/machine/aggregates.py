@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from moldau.streams.machine._steps import StreamAggregator
 from moldau.streams.machine.context import Processor, ProcessorContext
-from moldau.streams.machine.getters import Forwarder, Materializer, TableSupplier, View, store_view
+from moldau.streams.machine.getters import Forwarder, TableSupplier, View, store_view
 from moldau.streams.machine.tables import session_view, window_view
 from moldau.streams.records import Change, Record, Window, Windowed
 from moldau.streams.windows import EmitStrategy, SessionWindows, TimeWindows, UnlimitedWindows
@@ -31,37 +32,12 @@ class StreamAggregate(TableSupplier):
         self.aggregator = aggregator
 
     def __call__(self) -> Processor:
-        return _StreamAggregate(self)
+        return StreamAggregator(
+            self.store_name, self.initializer, self.aggregator, self.send_old
+        )
 
     def view(self) -> View:
         return store_view(self.store_name)
-
-
-class _StreamAggregate(Processor):
-    def __init__(self, aggregate: StreamAggregate) -> None:
-        self._store_name = aggregate.store_name
-        self._send_old = aggregate.send_old
-        self._initializer = aggregate.initializer
-        self._aggregator = aggregate.aggregator
-
-    def init(self, context: ProcessorContext) -> None:
-        super().init(context)
-        self._table = Materializer(context, self._store_name, self._send_old)
-
-    def process(self, record: Record[Any, Any]) -> None:
-        key, value, timestamp = record.key, record.value, record.timestamp
-        if key is None or value is None:
-            self.context.runtime.dropped += 1
-            return
-        found = self._table.store.get(key)
-        old = None
-        if found is not None:
-            old, since = found
-            timestamp = max(timestamp, since)
-        elif self._initializer is not None:
-            old = self._initializer()
-        new = self._aggregator(key, value, old)
-        self._table.update(record, new=new, old=old, timestamp=timestamp)
 
 
 class EmitTimer:
@@ -141,9 +117,8 @@ class _WindowAggregate(Processor):
         self._forwarder = Forwarder(context, self._store, self._aggregate.send_old)
 
     def process(self, record: Record[Any, Any]) -> None:
-        runtime = self.context.runtime
         if record.key is None:
-            runtime.dropped += 1
+            self.context.drop()
             return
         self._observed_ms = max(self._observed_ms, record.timestamp)
         close_ms = self._observed_ms - self._windows.grace_ms
@@ -151,7 +126,7 @@ class _WindowAggregate(Processor):
             if window.end > close_ms:
                 self._update(record, window)
             else:
-                runtime.dropped += 1
+                self.context.drop()
         if self._timer.is_due(close_ms):
             self._emit_closed(record, close_ms)
 
@@ -233,7 +208,7 @@ class _SessionAggregate(Processor):
     def process(self, record: Record[Any, Any]) -> None:
         aggregate, key, timestamp = self._aggregate, record.key, record.timestamp
         if key is None:
-            self.context.runtime.dropped += 1
+            self.context.drop()
             return
         self._observed_ms = max(self._observed_ms, timestamp)
         gap = aggregate.windows.inactivity_gap_ms
@@ -246,7 +221,7 @@ class _SessionAggregate(Processor):
             start, end = session.window
             window = Window(min(window.start, start), max(window.end, end))
         if window.end < close_ms:
-            self.context.runtime.dropped += 1
+            self.context.drop()
         else:
             if window != alone:
                 for session, found in touched:

@@ -56,15 +56,3 @@ class SinkDefinition:
 
 
 Definition = SourceDefinition | ProcessorDefinition | SinkDefinition
-
-
-@dataclass(frozen=True, slots=True)
-class Produced:
-    """A record that a task wants to have written."""
-
-    topic: str
-    key: bytes | None
-    value: bytes | None
-    timestamp: int
-    headers: tuple[tuple[str, bytes | None], ...] = ()
-    partition: int | None = None

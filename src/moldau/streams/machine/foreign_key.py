@@ -56,7 +56,7 @@ class _Send(Processor):
     def process(self, record: Record[Any, Change[Any]]) -> None:
         spec, change = self._spec, record.value
         if spec.versioned and not change.is_latest:
-            self.context.runtime.dropped += 1
+            self.context.drop()
             return
         old = None if change.old is None else spec.foreign_key(change.old)
         new = None if change.new is None else spec.foreign_key(change.new)
@@ -69,7 +69,7 @@ class _Send(Processor):
         elif new is None:
             # An inner join has no result without a foreign key: one that was there is deleted.
             if change.new is not None:
-                self.context.runtime.dropped += 1
+                self.context.drop()
             if old is not None:
                 self._send(record, old, DELETE)
         else:
@@ -105,7 +105,7 @@ class SubscriptionReceive(Processor):
         value = record.value
         if record.key is None:
             if value.instruction != ANSWER_ALWAYS:
-                self.context.runtime.dropped += 1
+                self.context.drop()
                 return
         else:
             foreign = self._foreign_serde.serialize(self._store_name, record.key) or b""
@@ -165,9 +165,9 @@ class _ForeignTable(Processor):
         self._store = context.state_store(self._spec.store_name)
 
     def process(self, record: Record[Any, Change[Any]]) -> None:
-        spec, runtime = self._spec, self.context.runtime
+        spec = self._spec
         if record.key is None or (spec.versioned and not record.value.is_latest):
-            runtime.dropped += 1
+            self.context.drop()
             return
         name = spec.store_name
         prefix = subscription_key(spec.foreign_serde.serialize(name, record.key) or b"", b"")
@@ -205,7 +205,7 @@ class ResponseJoin(Processor):
         row = None if found is None else found.value
         data = self._value_serde.serialize(self.context.name, row)
         if sent != (None if data is None else hash128(data)):
-            self.context.runtime.dropped += 1
+            self.context.drop()
             return
         result = None
         if row is not None and (right is not None or self._left):

@@ -107,7 +107,7 @@ class Forwarder:
         self.cached = listen is not None and listen(self._from_cache)
 
     def _from_cache(self, key: Any, new: Any, old: Any, timestamp: int | None) -> None:
-        where = self._context.runtime.record_context
+        where = self._context.runtime.core.record_context
         time = where.timestamp if timestamp is None else timestamp
         change = Change(new, old if self._send_old else None)
         self._context.forward(Record(key, change, time, where.headers))

@@ -27,25 +27,61 @@ class Timed(Protocol):
 R = TypeVar("R", bound=Timed)
 
 
+class _Single(Generic[R]):
+    """The records of one partition, in the lists in which they were fetched."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._lists: deque[list[R]] = deque()
+        self._taken = 0
+
+    def add(self, records: list[R]) -> None:
+        if records:
+            self._lists.append(records)
+            self.count += len(records)
+
+    def take(self, count_max: int) -> list[R]:
+        """The next records of the oldest list."""
+        first, start = self._lists[0], self._taken
+        end = start + count_max
+        if end < len(first):
+            self._taken = end
+            found = first[start:end]
+        else:
+            self._lists.popleft()
+            self._taken = 0
+            found = first[start:] if start else first
+        self.count -= len(found)
+        return found
+
+
 class Inputs(Generic[R]):
     """The records of a task that are fetched and not processed."""
 
     def __init__(self, partitions: Iterable[Partition], *, idle_ms: int, buffered_max: int) -> None:
         self._queues: dict[Partition, deque[R]] = {key: deque() for key in sorted(partitions)}
-        self._single = next(iter(self._queues.values())) if len(self._queues) == 1 else None
+        # With one partition there is nothing to choose: fetched records stay together as they are.
+        self._single: _Single[R] | None = _Single() if len(self._queues) == 1 else None
         self._idle_ms = idle_ms
         self._buffered_max = buffered_max
         self._idle_since_ms: int | None = None
         self.paused: set[Partition] = set()
 
     def __len__(self) -> int:
+        if self._single is not None:
+            return self._single.count
         return sum(len(queue) for queue in self._queues.values())
 
-    def add(self, key: Partition, records: Iterable[R]) -> bool:
+    def _count(self, key: Partition) -> int:
+        return len(self._queues[key]) if self._single is None else self._single.count
+
+    def add(self, key: Partition, records: list[R]) -> bool:
         """Add fetched records; whether the partition is to be paused."""
-        queue = self._queues[key]
-        queue.extend(records)
-        if len(queue) > self._buffered_max and key not in self.paused:
+        if self._single is not None:
+            self._single.add(records)
+        else:
+            self._queues[key].extend(records)
+        if self._count(key) > self._buffered_max and key not in self.paused:
             self.paused.add(key)
             return True
         return False
@@ -54,17 +90,17 @@ class Inputs(Generic[R]):
         """Paused partitions that have room again."""
         if not self.paused:
             return []
-        found = [key for key in self.paused if len(self._queues[key]) <= self._buffered_max]
+        found = [key for key in self.paused if self._count(key) <= self._buffered_max]
         self.paused.difference_update(found)
         return found
 
     def is_empty(self, key: Partition) -> bool:
-        return not self._queues[key]
+        return not self._count(key)
 
     def ready(self, now_ms: int, lag: Lag) -> bool:
         """Whether a record may be processed now."""
         if self._single is not None:
-            return bool(self._single)
+            return self._single.count > 0
         empty = [key for key, queue in self._queues.items() if not queue]
         if not empty:
             self._idle_since_ms = None
@@ -88,15 +124,9 @@ class Inputs(Generic[R]):
 
         It ends where a partition becomes empty: what that one gets next may have to come first.
         """
-        taken: list[R] = []
         if self._single is not None:
-            queue = self._single
-            if len(queue) <= count_max:
-                taken.extend(queue)
-                queue.clear()
-            else:
-                taken.extend(queue.popleft() for _ in range(count_max))
-            return taken
+            return self._single.take(count_max)
+        taken: list[R] = []
         filled = [queue for queue in self._queues.values() if queue]
         while len(taken) < count_max:
             first = filled[0]

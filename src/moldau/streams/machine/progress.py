@@ -10,6 +10,8 @@ import base64
 import struct
 from typing import NamedTuple
 
+from moldau.streams._records import PartitionProgress
+
 _HEAD = struct.Struct(">bq")
 _COUNT = struct.Struct(">i")
 _TIME = struct.Struct(">q")
@@ -70,30 +72,44 @@ class Progress:
     """What a task has consumed since it was created or last committed."""
 
     def __init__(self) -> None:
-        #: The next offset of each partition that was read from since the last commit.
-        self.positions: dict[TopicPartition, int] = {}
-        #: The largest timestamp of each partition.
-        self.times: dict[TopicPartition, int] = {}
+        self._partitions: dict[TopicPartition, PartitionProgress] = {}
         #: Times that processors keep across restarts, by a name of theirs.
         self.processors: dict[str, int] = {}
+
+    def partition(self, topic: str, partition: int) -> PartitionProgress:
+        """How far a partition was read."""
+        place = TopicPartition(topic, partition)
+        return self._partitions.setdefault(place, PartitionProgress())
 
     def resume(self, partition: TopicPartition, metadata: str | None) -> int:
         """Take over what was committed for a partition; its time."""
         time, processors = decode_metadata(metadata)
-        self.times[partition] = max(time, self.times.get(partition, UNKNOWN))
+        progress = self.partition(*partition)
+        progress.time = max(time, progress.time)
         for name, kept in processors.items():
             self.processors[name] = max(kept, self.processors.get(name, kept))
         return time
 
+    @property
+    def positions(self) -> dict[TopicPartition, int]:
+        """The next offset of each partition that was read from since the last commit."""
+        return {
+            place: progress.position
+            for place, progress in self._partitions.items()
+            if progress.position >= 0
+        }
+
     def to_commit(self) -> dict[TopicPartition, CommittedOffset]:
         """What is to be committed for the partitions that were read from."""
         return {
-            partition: CommittedOffset(
-                offset, encode_metadata(self.times.get(partition, UNKNOWN), self.processors)
-            )
-            for partition, offset in self.positions.items()
+            place: CommittedOffset(offset, self._metadata(place))
+            for place, offset in self.positions.items()
         }
+
+    def _metadata(self, place: TopicPartition) -> str:
+        return encode_metadata(self._partitions[place].time, self.processors)
 
     def committed(self) -> None:
         """What `to_commit` returned is committed."""
-        self.positions.clear()
+        for progress in self._partitions.values():
+            progress.position = -1

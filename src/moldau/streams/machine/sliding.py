@@ -60,12 +60,12 @@ class _SlidingAggregate(Processor):
     def process(self, record: Record[Any, Any]) -> None:
         timestamp = record.timestamp
         if record.key is None or record.value is None:
-            self.context.runtime.dropped += 1
+            self.context.drop()
             return
         self._observed_ms = max(self._observed_ms, timestamp)
         close_ms = self._close_ms = self._observed_ms - self._aggregate.windows.grace_ms
         if timestamp + self._span_ms < close_ms:
-            self.context.runtime.dropped += 1
+            self.context.drop()
             return
         if timestamp < self._span_ms:
             # Kafka Streams emits no closed windows after an early record.
@@ -153,7 +153,7 @@ class _SlidingAggregate(Processor):
     def _update(self, record: Record[Any, Any], start: int, value: _Value) -> None:
         window = Window(start, start + self._span_ms)
         if window.end < self._close_ms:
-            self.context.runtime.dropped += 1
+            self.context.drop()
             return
         old, since = value
         new = self._aggregate.aggregator(record.key, record.value, old)

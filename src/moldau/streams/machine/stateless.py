@@ -2,86 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
+from moldau.streams.machine._steps import (
+    Filter,
+    FlatMap,
+    FlatMapValues,
+    Map,
+    MapValues,
+    PassThrough,
+    Peek,
+    SelectKey,
+    ToStream,
+)
 from moldau.streams.machine.context import Processor
-from moldau.streams.records import Change, Record
+from moldau.streams.records import Record
+
+__all__ = [
+    "Branch",
+    "Filter",
+    "FlatMap",
+    "FlatMapValues",
+    "Map",
+    "MapValues",
+    "PassThrough",
+    "Peek",
+    "SelectKey",
+    "ToStream",
+]
 
 Predicate = Callable[[Any, Any], bool]
-
-
-class PassThrough(Processor):
-    """A merge: records of all parents go on as they are."""
-
-    def process(self, record: Record[Any, Any]) -> None:
-        self.context.forward(record)
-
-
-class Filter(Processor):
-    def __init__(self, predicate: Predicate, negate: bool = False) -> None:
-        self._predicate = predicate
-        self._wanted = not negate
-
-    def process(self, record: Record[Any, Any]) -> None:
-        if bool(self._predicate(record.key, record.value)) is self._wanted:
-            self.context.forward(record)
-
-
-class Map(Processor):
-    def __init__(self, mapper: Callable[[Any, Any], tuple[Any, Any]]) -> None:
-        self._mapper = mapper
-
-    def process(self, record: Record[Any, Any]) -> None:
-        key, value = self._mapper(record.key, record.value)
-        self.context.forward(Record(key, value, record.timestamp, record.headers))
-
-
-class SelectKey(Processor):
-    def __init__(self, mapper: Callable[[Any, Any], Any]) -> None:
-        self._mapper = mapper
-
-    def process(self, record: Record[Any, Any]) -> None:
-        self.context.forward(record.with_key(self._mapper(record.key, record.value)))
-
-
-class MapValues(Processor):
-    def __init__(self, mapper: Callable[[Any, Any], Any]) -> None:
-        self._mapper = mapper
-
-    def process(self, record: Record[Any, Any]) -> None:
-        self.context.forward(record.with_value(self._mapper(record.key, record.value)))
-
-
-class FlatMap(Processor):
-    def __init__(self, mapper: Callable[[Any, Any], Iterable[tuple[Any, Any]]]) -> None:
-        self._mapper = mapper
-
-    def process(self, record: Record[Any, Any]) -> None:
-        for key, value in self._mapper(record.key, record.value):
-            self.context.forward(Record(key, value, record.timestamp, record.headers))
-
-
-class FlatMapValues(Processor):
-    def __init__(self, mapper: Callable[[Any, Any], Iterable[Any]]) -> None:
-        self._mapper = mapper
-
-    def process(self, record: Record[Any, Any]) -> None:
-        for value in self._mapper(record.key, record.value):
-            self.context.forward(record.with_value(value))
-
-
-class Peek(Processor):
-    """Calls an action; passes the record on unless it is the last step."""
-
-    def __init__(self, action: Callable[[Any, Any], object], passes_on: bool = True) -> None:
-        self._action = action
-        self._passes_on = passes_on
-
-    def process(self, record: Record[Any, Any]) -> None:
-        self._action(record.key, record.value)
-        if self._passes_on:
-            self.context.forward(record)
 
 
 class Branch(Processor):
@@ -98,10 +49,3 @@ class Branch(Processor):
                 return
         if len(self._children) > len(self._predicates):
             self.context.forward(record, self._children[-1])
-
-
-class ToStream(Processor):
-    """A table's updates as a stream of its new values."""
-
-    def process(self, record: Record[Any, Change[Any]]) -> None:
-        self.context.forward(record.with_value(record.value.new))

@@ -11,7 +11,7 @@ from moldau.streams.machine.getters import Getter, View
 from moldau.streams.records import MAX_TIMESTAMP, Record
 from moldau.streams.serdes import Serde
 from moldau.streams.stores.formats import join_side_key
-from moldau.streams.stores.key_value import ListStore
+from moldau.streams.stores.lists import ListStore
 from moldau.streams.windows import JoinWindows
 
 #: Key, left value, right value.
@@ -105,7 +105,7 @@ class StreamJoin(Processor):
             self.context.forward(record.with_value(self._join(None, record.value, None)))
             return
         if record.key is None or record.value is None:
-            self.context.runtime.dropped += 1
+            self.context.drop()
             return
         if self._shared is not None and timestamp == clock.stream_time_ms:
             self._emit_unmatched(self._shared, record)
@@ -194,7 +194,7 @@ class SelfJoin(Processor):
     def process(self, record: Record[Any, Any]) -> None:
         key, value, timestamp = record.key, record.value, record.timestamp
         if key is None or value is None:
-            self.context.runtime.dropped += 1
+            self.context.drop()
             return
         windows, joiner = self._windows, self._joiner
         self._stream_time_ms = max(self._stream_time_ms, timestamp)
@@ -235,7 +235,6 @@ class StreamTableJoin(Processor):
 
     def __init__(self, spec: TableJoinSpec) -> None:
         self._spec = spec
-        self._observed_ms = -1
 
     def init(self, context: ProcessorContext) -> None:
         super().init(context)
@@ -245,18 +244,17 @@ class StreamTableJoin(Processor):
 
     def process(self, record: Record[Any, Any]) -> None:
         spec, runtime = self._spec, self.context.runtime
-        self._observed_ms = max(self._observed_ms, record.timestamp)
         if self._is_dropped(record):
-            runtime.dropped += 1
+            self.context.drop()
             return
-        buffer, where = self._buffer, runtime.record_context
-        if buffer is None or not buffer.put(self._observed_ms, record, where):
+        buffer, where = self._buffer, runtime.core.record_context
+        if buffer is None or not buffer.put(record, where):
             self._join(spec, record)
         else:
             for each, context in buffer.due():
-                runtime.record_context = context
+                runtime.core.record_context = context
                 self._join(spec, each)
-            runtime.record_context = where
+            runtime.core.record_context = where
 
     def _is_dropped(self, record: Record[Any, Any]) -> bool:
         spec = self._spec

@@ -88,12 +88,12 @@ class _TableJoin(Processor):
         self._other = self._view.bind(context)
 
     def process(self, record: Record[Any, Change[Any]]) -> None:
-        side, change, runtime = self._side, record.value, self.context.runtime
+        side, change = self._side, record.value
         if record.key is None:
-            runtime.dropped += 1
+            self.context.drop()
             return
         if side.versioned and not change.is_latest:
-            runtime.dropped += 1
+            self.context.drop()
             return
         found = self._other.get(record.key)
         other = None if found is None else found.value
@@ -206,9 +206,9 @@ class _Suppress(Processor):
     def process(self, record: Record[Windowed[Any], Change[Any]]) -> None:
         buffer = self._buffer
         self._observed_ms = max(self._observed_ms, record.timestamp)
-        context = self.context.runtime.record_context
+        context = self.context.runtime.core.record_context
         time = record.key.window.end if self._final else record.timestamp
-        buffer.put(time, record, context._replace(timestamp=record.timestamp))
+        buffer.put(time, record, context.at(record.timestamp, context.headers))
         while buffer.min_timestamp <= self._observed_ms - self._suppress.wait_ms:
             self._emit()
         if not self._over_capacity():
@@ -233,6 +233,6 @@ class _Suppress(Processor):
         if record.value.new is None and self._final:
             return
         runtime = self.context.runtime
-        before, runtime.record_context = runtime.record_context, context
+        before, runtime.core.record_context = runtime.core.record_context, context
         self.context.forward(record)
-        runtime.record_context = before
+        runtime.core.record_context = before

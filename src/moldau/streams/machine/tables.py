@@ -55,7 +55,7 @@ class _Source(Processor):
 
     def process(self, record: Record[Any, Any]) -> None:
         if record.key is None:
-            self.context.runtime.dropped += 1
+            self.context.drop()
             return
         if self._table is None:
             self.context.forward(record.with_value(Change(record.value, None)))

@@ -8,23 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from moldau.invariant import invariant
 from moldau.streams.errors import ProcessingError, StreamsError
+from moldau.streams.machine._nodes import SinkNode, SourceNode
 from moldau.streams.machine.context import Node, Processor, ProcessorContext, PunctuationType
 from moldau.streams.machine.definitions import (
     Definition,
     ProcessorDefinition,
-    Produced,
     SinkDefinition,
     SourceDefinition,
 )
 from moldau.streams.machine.progress import CommittedOffset, Progress, TopicPartition
 from moldau.streams.machine.task_stores import Changelog, TaskStores
-from moldau.streams.records import Headers, Record, RecordContext
-from moldau.streams.stores.base import ChangelogRecord, Log, StoreBuilder, TaskState, no_log
-from moldau.streams.stores.cache import RecordCache
+from moldau.streams.records import Headers, Produced, Record, RecordContext, TaskCore
+from moldau.streams.stores._cache import RecordCache
+from moldau.streams.stores._tables import ChangelogWriter
+from moldau.streams.stores.base import ChangelogRecord, StoreBuilder, TaskState
 
 Collector = Callable[[Produced], None]
 Verdict = Literal["continue", "fail"]
@@ -55,6 +56,25 @@ class Handlers:
     dead_letter_topic: str | None = None
 
 
+class InputRecord(Protocol):
+    """A record as a consumer gives it."""
+
+    @property
+    def offset(self) -> int: ...
+
+    @property
+    def key(self) -> Any: ...
+
+    @property
+    def value(self) -> Any: ...
+
+    @property
+    def timestamp(self) -> int: ...
+
+    @property
+    def headers(self) -> Headers: ...
+
+
 class _Schedule:
     __slots__ = ("callback", "cancelled", "context", "interval_ms", "next_ms")
 
@@ -73,41 +93,6 @@ class _Schedule:
 
     def cancel(self) -> None:
         self.cancelled = True
-
-
-class _Sink(Processor):
-    __slots__ = ("_collect", "_definition", "_names", "_task")
-
-    def __init__(
-        self,
-        definition: SinkDefinition,
-        task: Task,
-        collect: Collector,
-        names: Callable[[str], str],
-    ) -> None:
-        self._definition = definition
-        self._task = task
-        self._collect = collect
-        self._names = names
-
-    def process(self, record: Record[Any, Any]) -> None:
-        definition = self._definition
-        topic = definition.topic
-        if not isinstance(topic, str):
-            topic = topic(record.key, record.value, self._task.record_context)
-        topic = self._names(topic)
-        try:
-            key = definition.key_serde.serialize(topic, record.key)
-            value = definition.value_serde.serialize(topic, record.value)
-        except Exception as error:
-            if self._task.not_written(topic, record, error):
-                raise
-            return
-        partition = None
-        if definition.partitioner is not None:
-            count = self._task.partition_count(topic)
-            partition = definition.partitioner(topic, record.key, record.value, count)
-        self._collect(Produced(topic, key, value, record.timestamp, record.headers, partition))
 
 
 @dataclass(slots=True, kw_only=True)
@@ -157,27 +142,23 @@ class Task:
         self.application_id = settings.application_id
         self.task_id = settings.task_id
         self.config = settings.config
-        self.stream_time_ms = -1
-        self.wall_clock_ms = wall_clock_ms
-        self.record_context = RecordContext("", -1, -1, -1, ())
-        self.dropped = 0
+        self.core = TaskCore(wall_clock_ms)
         self.shared: dict[object, Any] = {}
         self.commit_requested = False
         self.partition_count = settings.partition_count
         self._handlers = settings.handlers
-        self._raw: tuple[bytes | None, bytes | None] = None, None
         self._collect = collect
         self._global_stores = dict(global_stores or {})
         self._partition = settings.partition
         self.progress = Progress()
         self._stores = TaskStores(
-            settings.state, settings.persistent_stores, settings.cache, self
+            settings.state, settings.persistent_stores, settings.cache, self.core
         )
         self._schedules: dict[PunctuationType, list[_Schedule]] = {
             kind: [] for kind in PunctuationType
         }
         self._nodes: dict[str, Node] = {}
-        self._sources: dict[str, tuple[SourceDefinition, ProcessorContext]] = {}
+        self._sources: dict[str, SourceNode] = {}
         self._patterns: list[tuple[SourceDefinition, ProcessorContext]] = []
         self._initialized = False
         definitions = list(definitions)
@@ -195,27 +176,16 @@ class Task:
 
     def _create_store(self, builder: StoreBuilder, settings: TaskSettings) -> None:
         source = settings.source_changelogs.get(builder.name)
-        log, changelog = no_log, None
+        log, changelog = ChangelogWriter(), None
         if source is not None:
             changelog = source, True
         elif builder.logging:
             changelog = settings.changelog_topic(builder.name), False
-            log = self._log_to(changelog[0])
+            log = ChangelogWriter(self._collect, changelog[0], self._partition, self.core)
         self._stores.create(builder, log, self._drop, changelog)
 
-    def _log_to(self, topic: str) -> Log:
-        collect, partition = self._collect, self._partition
-
-        def log(
-            key: bytes, value: bytes | None, timestamp: int | None, headers: Headers = ()
-        ) -> None:
-            time = self.record_context.timestamp if timestamp is None else timestamp
-            collect(Produced(topic, key, value, max(0, time), headers, partition))
-
-        return log
-
     def _drop(self) -> None:
-        self.dropped += 1
+        self.core.dropped += 1
 
     def _build(self, definitions: list[Definition], settings: TaskSettings) -> None:
         for definition in definitions:
@@ -223,7 +193,15 @@ class Task:
             if isinstance(definition, SourceDefinition):
                 node = Node(definition.name, Processor(), ())
             elif isinstance(definition, SinkDefinition):
-                sink = _Sink(definition, self, self._collect, settings.topic_name)
+                serdes = definition.key_serde, definition.value_serde
+                sink = SinkNode(
+                    definition.topic,
+                    serdes,
+                    definition.partitioner,
+                    self,
+                    self._collect,
+                    settings.topic_name,
+                )
                 node = Node(definition.name, sink, ())
             else:
                 node = Node(definition.name, definition.supplier(), definition.stores)
@@ -231,7 +209,8 @@ class Task:
             self._nodes[definition.name] = node
             if isinstance(definition, SourceDefinition):
                 for topic in definition.topics:
-                    self._sources[settings.topic_name(topic)] = definition, node.context
+                    name = settings.topic_name(topic)
+                    self._sources[name] = self._reader(name, definition, node.context)
                 if definition.pattern is not None:
                     self._patterns.append((definition, node.context))
         for definition in definitions:
@@ -252,9 +231,19 @@ class Task:
         self._initialized = True
         for partition, metadata in (committed or {}).items():
             time = self.progress.resume(partition, metadata)
-            self.stream_time_ms = max(self.stream_time_ms, time)
+            self.core.stream_time_ms = max(self.core.stream_time_ms, time)
         for node in self._nodes.values():
             node.processor.init(node.context)
+
+    @property
+    def dropped(self) -> int:
+        """Records that were dropped: late, without a key, or refused by a handler."""
+        return self.core.dropped
+
+    @property
+    def stream_time_ms(self) -> int:
+        """The largest timestamp so far; -1 before the first record."""
+        return self.core.stream_time_ms
 
     # What processors see.
 
@@ -273,10 +262,10 @@ class Task:
 
     def failed(self, node: Node, record: Record[Any, Any], error: Exception) -> None:
         """A node raised an error: ask the handler whether to go on."""
-        context = self.record_context
+        context = self.core.record_context
         self._dead_letter(context, error)
         if self._handlers.processing(context, record, node.name, error) == "continue":
-            self.dropped += 1
+            self.core.dropped += 1
             return
         raise ProcessingError(
             f"Exception caught in process. taskId={self.task_id}, processor={node.name}, "
@@ -286,9 +275,9 @@ class Task:
 
     def not_written(self, topic: str, record: Record[Any, Any], error: Exception) -> bool:
         """A record cannot be serialized: whether that stops the application."""
-        self._dead_letter(self.record_context, error)
+        self._dead_letter(self.core.record_context, error)
         if self._handlers.production(topic, record, error) == "continue":
-            self.dropped += 1
+            self.core.dropped += 1
             return False
         return True
 
@@ -305,8 +294,24 @@ class Task:
             "offset": str(where.offset),
         }
         added = tuple((f"__streams.errors.{name}", text.encode()) for name, text in why.items())
-        key, value = self._raw
-        self._collect(Produced(topic, key, value, max(0, where.timestamp), where.headers + added))
+        key, value = self.core.raw_key, self.core.raw_value
+        headers = tuple(where.headers) + added
+        self._collect(Produced(topic, key, value, max(0, where.timestamp), headers))
+
+    def not_read(
+        self, where: RecordContext, key: bytes | None, value: bytes | None, error: Exception
+    ) -> None:
+        """An input record cannot be deserialized: ask the handler whether to go on."""
+        self.core.raw_key, self.core.raw_value = key, value
+        self._dead_letter(where, error)
+        if self._handlers.deserialization(where, error) == "continue":
+            self.core.dropped += 1
+            return
+        raise StreamsError(
+            f"Deserialization exception handler is set to fail upon a deserialization error. "
+            f"taskId={self.task_id}, topic={where.topic}, partition={where.partition}, "
+            f"offset={where.offset}"
+        ) from error
 
     def schedule(
         self,
@@ -317,7 +322,7 @@ class Task:
     ) -> _Schedule:
         first = 0
         if kind is PunctuationType.WALL_CLOCK_TIME:
-            first = self.wall_clock_ms + interval_ms
+            first = self.core.wall_clock_ms + interval_ms
         schedule = _Schedule(context, interval_ms, first, callback)
         self._schedules[kind].append(schedule)
         return schedule
@@ -327,12 +332,18 @@ class Task:
 
     # What hosts call.
 
-    def _source(self, topic: str) -> tuple[SourceDefinition, ProcessorContext]:
+    def _reader(
+        self, topic: str, definition: SourceDefinition, context: ProcessorContext
+    ) -> SourceNode:
+        serdes = definition.key_serde, definition.value_serde
+        return SourceNode(topic, serdes, definition.timestamp_extractor, context, self)
+
+    def _source(self, topic: str) -> SourceNode:
         found = self._sources.get(topic)
         if found is None:
             for definition, context in self._patterns:
                 if definition.pattern is not None and definition.pattern.fullmatch(topic):
-                    found = self._sources[topic] = definition, context
+                    found = self._sources[topic] = self._reader(topic, definition, context)
                     break
             else:
                 raise StreamsError(f"no source of task {self.task_id} reads topic {topic}")
@@ -357,36 +368,11 @@ class Task:
         headers: Headers = (),
     ) -> None:
         """Process one input record to the end."""
-        definition, context = self._source(topic)
-        place = TopicPartition(topic, partition)
-        self.progress.positions[place] = offset + 1
-        where = RecordContext(topic, partition, offset, timestamp, headers)
-        self._raw = key, value
-        try:
-            typed_key = definition.key_serde.deserialize(topic, key)
-            typed_value = definition.value_serde.deserialize(topic, value)
-        except Exception as error:
-            self._dead_letter(where, error)
-            if self._handlers.deserialization(where, error) == "continue":
-                self.dropped += 1
-                return
-            raise StreamsError(
-                f"Deserialization exception handler is set to fail upon a deserialization error. "
-                f"taskId={self.task_id}, topic={topic}, partition={partition}, offset={offset}"
-            ) from error
-        before = self.progress.times.get(place, -1)
-        if definition.timestamp_extractor is not None:
-            timestamp = definition.timestamp_extractor(where, typed_value, before)
-            where = RecordContext(topic, partition, offset, timestamp, headers)
-        if timestamp > before:
-            self.progress.times[place] = timestamp
-        if timestamp < 0:
-            self.dropped += 1
-            return
-        self.record_context = where
-        if timestamp > self.stream_time_ms:
-            self.stream_time_ms = timestamp
-        context.forward(Record(typed_key, typed_value, timestamp, headers))
+        self._source(topic).read(partition, offset, key, value, timestamp, headers)
+
+    def process_records(self, topic: str, partition: int, records: Iterable[InputRecord]) -> None:
+        """Process records of one partition in their order, without punctuations in between."""
+        self._source(topic).read_all(partition, records)
 
     @property
     def waits_for_stream_time(self) -> bool:
@@ -395,16 +381,17 @@ class Task:
 
     def punctuate_stream_time(self) -> bool:
         """Fire what is due by stream time; whether anything was."""
-        if self.stream_time_ms < 0:
-            return False
-        return self._punctuate(PunctuationType.STREAM_TIME, self.stream_time_ms)
+        now_ms = self.core.stream_time_ms
+        return now_ms >= 0 and self._punctuate(PunctuationType.STREAM_TIME, now_ms)
 
     def punctuate_wall_clock(self, now_ms: int) -> bool:
         """Set the wall clock and fire what is due by it; whether anything was."""
-        self.wall_clock_ms = now_ms
+        self.core.wall_clock_ms = now_ms
         return self._punctuate(PunctuationType.WALL_CLOCK_TIME, now_ms)
 
     def _punctuate(self, kind: PunctuationType, now_ms: int) -> bool:
+        if not self._schedules[kind]:
+            return False
         fired = False
         live = [each for each in self._schedules[kind] if not each.cancelled]
         self._schedules[kind] = live
@@ -412,8 +399,8 @@ class Task:
             if schedule.cancelled or schedule.next_ms > now_ms:
                 continue
             fired = True
-            self.record_context = RecordContext("", -1, -1, now_ms, ())
-            self._raw = None, None
+            self.core.record_context = RecordContext("", -1, -1, now_ms, ())
+            self.core.raw_key = self.core.raw_value = None
             missed = (now_ms - schedule.next_ms) // schedule.interval_ms
             schedule.next_ms += (missed + 1) * schedule.interval_ms
             self._call(schedule, now_ms)

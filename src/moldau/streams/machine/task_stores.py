@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from moldau.streams.records import TaskCore
+from moldau.streams.stores._cache import RecordCache, StoreCache
 from moldau.streams.stores.base import (
     ChangelogRecord,
     Drop,
@@ -19,7 +21,6 @@ from moldau.streams.stores.base import (
     StoreContext,
     TaskState,
 )
-from moldau.streams.stores.cache import HasContext, RecordCache, StoreCache
 from moldau.streams.stores.memory import MemoryStorage
 
 
@@ -43,7 +44,7 @@ class TaskStores:
         state: TaskState | None,
         persistent_default: bool,
         cache: RecordCache | None,
-        runtime: HasContext,
+        runtime: TaskCore,
     ) -> None:
         self._state = state
         self._cache = cache

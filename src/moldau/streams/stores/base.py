@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from moldau.streams.records import Headers
-from moldau.streams.stores.cache import StoreCache
+from moldau.streams.stores._cache import StoreCache
+from moldau.streams.stores._maps import OrderedMap
 
 #: A record of a changelog: key, value (`None` deletes), timestamp, headers.
 ChangelogRecord = tuple[bytes, bytes | None, int, Headers]
@@ -36,23 +37,6 @@ def no_log(
 
 def no_drop() -> None:
     """Counts nothing."""
-
-
-class OrderedMap(Protocol):
-    """Bytes to bytes, in the order of the keys."""
-
-    def __len__(self) -> int: ...
-
-    def get(self, key: bytes) -> bytes | None: ...
-
-    def put(self, key: bytes, value: bytes | None) -> None:
-        """Set a value; `None` deletes."""
-
-    def range(self, start: bytes = b"", end: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
-        """The entries from `start` to `end`, both included. Entries may change meanwhile."""
-
-    def prefix(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """The entries whose key starts with `prefix`."""
 
 
 class SegmentedMap(Protocol):

@@ -14,6 +14,7 @@ from moldau.streams.stores.formats import (
     Buffered,
     buffer_key,
     buffered_value,
+    read_buffer_key,
     read_buffered_value,
 )
 
@@ -139,26 +140,27 @@ class JoinBuffer:
         self._values = value_serde
         self._grace_ms = grace_ms
         self._log = log
+        #: The newest time of a record that was held; others do not count.
         self._observed_ms = -1
         self._sequence = 0
         #: By time, key and sequence, which is also the key of the changelog.
         self._order: list[bytes] = []
         self._held: dict[bytes, Buffered] = {}
 
-    def put(self, observed_ms: int, record: Record[Any, Any], context: RecordContext) -> bool:
+    def put(self, record: Record[Any, Any], context: RecordContext) -> bool:
         """Hold a record; false when it is late, and has to be joined at once."""
-        self._observed_ms = max(self._observed_ms, observed_ms)
         if self._observed_ms - self._grace_ms > record.timestamp:
             return False
+        self._observed_ms = max(self._observed_ms, record.timestamp)
         self._sequence = (self._sequence + 1) & 0x7FFF_FFFF
         key = self._keys.serialize(self.name, record.key) or b""
         value = self._values.serialize(self.name, record.value)
-        context = context._replace(timestamp=record.timestamp, headers=record.headers)
+        context = context.at(record.timestamp, record.headers)
         place = buffer_key(key, record.timestamp, self._sequence)
         held = Buffered(context, None, None, value, 0)
         insort(self._order, place)
         self._held[place] = held
-        self._log(place, buffered_value(held), None, BUFFER_HEADERS)
+        self._log(place, buffered_value(held), None)
         return True
 
     def due(self) -> Iterator[tuple[Record[Any, Any], RecordContext]]:
@@ -166,12 +168,12 @@ class JoinBuffer:
         limit = self._observed_ms - self._grace_ms + 1
         if limit <= 0:
             return
-        count = bisect_left(self._order, buffer_key(b"", limit, 0)[:8])
+        count = bisect_left(self._order, buffer_key(b"", limit, 0)[:9])
         ready, self._order = self._order[:count], self._order[count:]
         for place in ready:
             held = self._held.pop(place)
             self._log(place, None, None)
-            key = self._keys.deserialize(self.name, place[8:-4])
+            key = self._keys.deserialize(self.name, read_buffer_key(place))
             value = self._values.deserialize(self.name, held.new)
             context = held.context
             yield Record(key, value, context.timestamp, context.headers), context

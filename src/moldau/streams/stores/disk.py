@@ -16,8 +16,9 @@ from types import ModuleType
 from typing import Any
 
 from moldau.streams.errors import StreamsError
-from moldau.streams.stores.base import Drop, OrderedMap, SegmentedMap
-from moldau.streams.stores.disk_maps import DiskMap, DiskSegments
+from moldau.streams.stores._maps import DiskMap, OrderedMap
+from moldau.streams.stores.base import Drop, SegmentedMap
+from moldau.streams.stores.disk_segments import DiskSegments
 
 #: LMDB's own limit of a key; longer ones are cut, and told apart by a hash.
 KEY_SIZE_MAX = 511

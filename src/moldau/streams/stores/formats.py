@@ -34,8 +34,13 @@ def window_store_key(key: bytes, start: int, sequence: int) -> bytes:
 
 
 def buffer_key(key: bytes, timestamp: int, sequence: int) -> bytes:
-    """A key of the buffer of a join with grace: the time comes first."""
-    return _LONG.pack(timestamp) + key + _INT.pack(sequence)
+    """A key of the buffer of a join with grace: a zero byte, and the time comes first."""
+    return b"\x00" + _LONG.pack(timestamp) + key + _INT.pack(sequence)
+
+
+def read_buffer_key(data: bytes) -> bytes:
+    """The key in a key of the buffer of a join with grace."""
+    return data[9:-4]
 
 
 def session_store_key(key: bytes, start: int, end: int) -> bytes:

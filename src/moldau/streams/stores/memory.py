@@ -1,58 +1,14 @@
-"""Entries in memory: an ordered map, and one that expires by segments of time."""
+"""Entries in memory: by key and time, expiring by segments of time."""
 
 from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator
 
-from moldau.streams.stores.base import Drop, Entry, OrderedMap, SegmentedMap
-from moldau.streams.stores.sorted_keys import SortedKeys
+from moldau.streams.stores._maps import ByteMap, OrderedMap
+from moldau.streams.stores.base import Drop, Entry, SegmentedMap
 
 SEGMENT_MS_MIN = 60_000
-
-
-class ByteMap:
-    """Bytes to bytes, iterated in the order of the keys. Sorts only once someone iterates."""
-
-    __slots__ = ("_keys", "_map")
-
-    def __init__(self) -> None:
-        self._map: dict[bytes, bytes] = {}
-        self._keys: SortedKeys | None = None
-
-    def __len__(self) -> int:
-        return len(self._map)
-
-    def get(self, key: bytes) -> bytes | None:
-        return self._map.get(key)
-
-    def put(self, key: bytes, value: bytes | None) -> None:
-        """Set a value; `None` deletes."""
-        if value is None:
-            if self._map.pop(key, None) is not None and self._keys is not None:
-                self._keys.remove(key)
-            return
-        if self._keys is not None and key not in self._map:
-            self._keys.add(key)
-        self._map[key] = value
-
-    def range(self, start: bytes = b"", end: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
-        """The entries from `start` to `end`, both included. Entries may change meanwhile."""
-        if self._keys is None:
-            self._keys = SortedKeys(self._map)
-        for key in self._keys.starting(start):
-            if end is not None and key > end:
-                return
-            value = self._map.get(key)
-            if value is not None:
-                yield key, value
-
-    def prefix(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """The entries whose key starts with `prefix`."""
-        for key, value in self.range(prefix):
-            if not key.startswith(prefix):
-                return
-            yield key, value
 
 
 class Segments:

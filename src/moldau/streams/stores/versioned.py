@@ -79,11 +79,11 @@ class VersionedKeyValueStore(Generic[K, V]):
 
         Returns `None`, and changes nothing, when the version is older than the history.
         """
+        raw, data = self._key(key), self._values.serialize(self.name, value)
+        self._log(raw, data, timestamp)
         if timestamp < self._storage.observed_ms - self._history_ms:
             self._drop()
             return None
-        raw, data = self._key(key), self._values.serialize(self.name, value)
-        self._log(raw, data, timestamp)
         return self._apply(raw, data, timestamp)
 
     def _apply(self, key: bytes, data: bytes | None, timestamp: int) -> bool:

@@ -7,6 +7,8 @@ from typing import Generic, TypeVar
 
 from moldau.streams.records import Window, Windowed
 from moldau.streams.serdes import Serde
+from moldau.streams.stores._cache import StoreCache
+from moldau.streams.stores._tables import Listener
 from moldau.streams.stores.base import (
     ChangelogRecord,
     Drop,
@@ -17,14 +19,12 @@ from moldau.streams.stores.base import (
     no_drop,
     no_log,
 )
-from moldau.streams.stores.cache import StoreCache
 from moldau.streams.stores.formats import (
     read_timestamped_value,
     session_store_key,
     timestamped_value,
     window_store_key,
 )
-from moldau.streams.stores.key_value import Listener
 from moldau.streams.stores.memory import MemoryStorage
 
 K = TypeVar("K")
@@ -95,15 +95,14 @@ class WindowStore(Generic[K, V]):
         """Set the value of a window; `None` deletes it: store.put("a", 1, 0, timestamp=5)."""
         data = self._values.serialize(self.name, value)
         if self._retain_duplicates:
-            if data is None:
-                return
             self._sequence = (self._sequence + 1) & 0x7FFF_FFFF
         raw = self._key(key)
         kept = timestamped_value(data, timestamp) if self._timestamped else data
         entry, cache = (raw, start, self._sequence), self._cache
-        old = None if cache is None or entry in cache else self._segments.get(entry)
-        if not self._segments.put(entry, kept):
-            return
+        old = None if cache is None or cache.has(entry) else self._segments.get(entry)
+        # Kafka Streams logs what comes too late or deletes nothing: a restore drops it, too.
+        if data is not None or not self._retain_duplicates:
+            self._segments.put(entry, kept)
         if cache is not None:
             cache.put(entry, len(raw) + 12, old, kept)
         else:
@@ -158,7 +157,8 @@ class WindowStore(Generic[K, V]):
             start, sequence = int.from_bytes(key[-12:-4]), int.from_bytes(key[-4:])
             if self._timestamped:
                 value = timestamped_value(value, timestamp)
-            self._segments.put((key[:-12], start, sequence), value)
+            if value is not None or not self._retain_duplicates:
+                self._segments.put((key[:-12], start, sequence), value)
             if self._retain_duplicates:
                 self._sequence = max(self._sequence, sequence)
 
@@ -217,9 +217,8 @@ class SessionStore(Generic[K, V]):
         key, (start, end) = self._key(session.key), session.window
         data = self._values.serialize(self.name, value)
         entry, cache = (key, end, start), self._cache
-        old = None if cache is None or entry in cache else self._segments.get(entry)
-        if not self._segments.put(entry, data):
-            return
+        old = None if cache is None or cache.has(entry) else self._segments.get(entry)
+        self._segments.put(entry, data)
         if cache is not None:
             cache.put(entry, len(key) + 16, old, data)
         else:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from moldau.streams._serdes import DefaultSerde
 from moldau.streams.errors import TopologyError
 from moldau.streams.machine.context import Processor
 from moldau.streams.machine.definitions import (
@@ -21,7 +22,7 @@ from moldau.streams.machine.definitions import (
     TimestampExtractor,
     TopicChooser,
 )
-from moldau.streams.serdes import DefaultSerde, Serde
+from moldau.streams.serdes import Serde
 from moldau.streams.stores.base import StoreBuilder
 
 _NAME = re.compile(r"[a-zA-Z0-9._-]+")

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast, overload
 
+from moldau.streams.machine._steps import count_one
 from moldau.streams.machine.context import FixedKeyAdapter, Processor
 from moldau.streams.machine.definitions import Partitioner, TopicChooser
 from moldau.streams.machine.getters import View
@@ -80,13 +81,13 @@ class KStream(Generic[K, V]):
 
     def map_values(self, mapper: Callable[[V], V2], *, name: Name = None) -> KStream[K, V2]:
         """Change the value: stream.map_values(str.upper)."""
-        return self.map_values_with_key(lambda key, value: mapper(value), name=name)
+        return self._step("MAPVALUES", name, lambda: MapValues(mapper), **VALUE)
 
     def map_values_with_key(
         self, mapper: Callable[[K, V], V2], *, name: Name = None
     ) -> KStream[K, V2]:
         """The same with the key at hand: stream.map_values_with_key(lambda k, v: (k, v))."""
-        return self._step("MAPVALUES", name, lambda: MapValues(mapper), **VALUE)
+        return self._step("MAPVALUES", name, lambda: MapValues(mapper, True), **VALUE)
 
     def flat_map(
         self, mapper: Callable[[K, V], Iterable[tuple[K2, V2]]], *, name: Name = None
@@ -98,8 +99,7 @@ class KStream(Generic[K, V]):
         self, mapper: Callable[[V], Iterable[V2]], *, name: Name = None
     ) -> KStream[K, V2]:
         """Any number of values under the same key: stream.flat_map_values(str.split)."""
-        supplier = lambda: FlatMapValues(lambda key, value: mapper(value))  # noqa: E731
-        return self._step("FLATMAPVALUES", name, supplier, **VALUE)
+        return self._step("FLATMAPVALUES", name, lambda: FlatMapValues(mapper), **VALUE)
 
     def peek(self, action: Callable[[K, V], object], *, name: Name = None) -> KStream[K, V]:
         """Look at each record: stream.peek(lambda key, value: seen.append(key))."""
@@ -329,9 +329,18 @@ class KTable(Generic[K, V]):
             )
         )
 
-    def to_stream(self, *, name: Name = None) -> KStream[K, V]:
-        """The table's updates: table.to_stream().to("changes")."""
-        return KStream(table_steps.to_stream(self._at, name))
+    @overload
+    def to_stream(self, *, name: Name = None) -> KStream[K, V]: ...
+
+    @overload
+    def to_stream(self, mapper: Callable[[K, V], K2], *, name: Name = None) -> KStream[K2, V]: ...
+
+    def to_stream(
+        self, mapper: Callable[[K, V], Any] | None = None, *, name: Name = None
+    ) -> KStream[Any, V]:
+        """The table's updates, under a new key if one is computed: table.to_stream().to("out")."""
+        stream: KStream[K, V] = KStream(table_steps.to_stream(self._at, name))
+        return stream if mapper is None else stream.select_key(mapper)
 
     def suppress(self, suppressed: Suppressed) -> KTable[K, V]:
         """Hold updates back: table.suppress(Suppressed.until_window_closes())."""
@@ -505,7 +514,7 @@ class KGroupedStream(Generic[K, V, KR]):
             name,
             LONG,
             initializer=lambda: 0,
-            aggregator=lambda key, value, count: count + 1,
+            aggregator=count_one,
             merger=lambda key, one, two: one + two,
         )
         return table

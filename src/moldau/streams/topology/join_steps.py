@@ -37,7 +37,8 @@ from moldau.streams.stores.formats import (
     response_value,
     subscription_value,
 )
-from moldau.streams.stores.key_value import ListStore, TimestampedKeyValueStore
+from moldau.streams.stores.key_value import TimestampedKeyValueStore
+from moldau.streams.stores.lists import ListStore
 from moldau.streams.stores.windowed import WindowStore
 from moldau.streams.topology.assembly import Assembly
 from moldau.streams.topology.graph import GraphNode

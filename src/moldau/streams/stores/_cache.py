@@ -1,27 +1,25 @@
+# cython: annotation_typing=False
 """Record caches: of several updates of a key between commits, only the last is passed on.
 
 A cached store is written at once, so that reads see the newest value. What waits is the changelog
 record and what is forwarded to the next steps: until a commit, or until the cache is full. They are
 then written in the order of the last updates, each under the context of the record that made it,
 with the value that was there before the first update as the old one.
+
+The file is plain Python, and with `_cache.pxd` beside it also the source of a compiled module with
+the same names and results.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
-from moldau.streams.records import RecordContext
+from moldau.streams._records import RecordContext, TaskCore
 
 #: What a cached entry takes beside its bytes: Kafka Streams' estimate for a node of its list and
 #: for the context without topic and headers.
 _OVERHEAD = 24 + 1 + 20
-
-
-class HasContext(Protocol):
-    """The task, as far as its caches see it."""
-
-    record_context: RecordContext
 
 
 class RecordCache:
@@ -39,7 +37,7 @@ class StoreCache:
 
     __slots__ = ("_runtime", "_shared", "_size_bytes", "_waiting", "write")
 
-    def __init__(self, shared: RecordCache, runtime: HasContext) -> None:
+    def __init__(self, shared: RecordCache, runtime: TaskCore) -> None:
         self._shared = shared
         self._runtime = runtime
         self._size_bytes = 0
@@ -48,7 +46,8 @@ class StoreCache:
         #: Set by the store: writes the changelog record of a key and forwards its change.
         self.write: Callable[[Any, bytes | None, bytes | None], None] = _no_store
 
-    def __contains__(self, key: object) -> bool:
+    def has(self, key: Any) -> bool:
+        """Whether an update of a key waits."""
         return key in self._waiting
 
     def __len__(self) -> int:

@@ -1,19 +1,14 @@
-"""Maps of which a part is on disk: what is written waits in memory and hides what is there."""
+"""Segments of which a part is on disk: what is written waits in memory and hides what is there."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 
+from moldau.streams.stores._maps import DELETED, OVERHEAD, merged
 from moldau.streams.stores.base import Drop, Entry
 from moldau.streams.stores.memory import Segments
-from moldau.streams.stores.sorted_keys import SortedKeys
 
-#: What an entry costs in memory beside its bytes.
-_OVERHEAD = 150
-_MISSING: Any = object()
-#: Stands for an entry that is deleted here, and may still be on disk.
-_DELETED: Any = object()
 _TIME_MAX = 2**63 - 1
 
 
@@ -35,78 +30,6 @@ class Times(Protocol):
     """Keeps the newest time of a store."""
 
     observed_ms: int
-
-
-def _merged(
-    above: Iterator[tuple[Any, Any]], below: Iterator[tuple[Any, bytes]]
-) -> Iterator[tuple[Any, bytes]]:
-    """Two sequences in the same order; where both have a key, the one above counts."""
-    one, two = next(above, None), next(below, None)
-    while one is not None or two is not None:
-        if two is None or (one is not None and one[0] <= two[0]):
-            if one is None:
-                return
-            if two is not None and one[0] == two[0]:
-                two = next(below, None)
-            if one[1] is not None and one[1] is not _DELETED:
-                yield one
-            one = next(above, None)
-        else:
-            yield two
-            two = next(below, None)
-
-
-class DiskMap:
-    """An ordered map of bytes."""
-
-    __slots__ = ("_disk", "_grow", "_keys", "_pending")
-
-    def __init__(self, disk: OnDisk, grow: Callable[[int], None]) -> None:
-        self._disk = disk
-        self._grow = grow
-        self._pending: dict[bytes, bytes | None] = {}
-        self._keys: SortedKeys | None = None
-
-    def __len__(self) -> int:
-        return self._disk.count() + len(self._pending)
-
-    def get(self, key: bytes) -> bytes | None:
-        found: bytes | None = self._pending.get(key, _MISSING)
-        return self._disk.get(key) if found is _MISSING else found
-
-    def put(self, key: bytes, value: bytes | None) -> None:
-        """Set a value; `None` deletes."""
-        if key not in self._pending:
-            self._grow(len(key) + _OVERHEAD + (0 if value is None else len(value)))
-            if self._keys is not None:
-                self._keys.add(key)
-        self._pending[key] = value
-
-    def range(self, start: bytes = b"", end: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
-        """The entries from `start` to `end`, both included. Entries may change meanwhile."""
-        return _merged(self._above(start, end), self._disk.scan(start, end))
-
-    def _above(self, start: bytes, end: bytes | None) -> Iterator[tuple[bytes, bytes | None]]:
-        if self._keys is None:
-            self._keys = SortedKeys(self._pending)
-        for key in self._keys.starting(start):
-            if end is not None and key > end:
-                return
-            yield key, self.get(key)
-
-    def prefix(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
-        """The entries whose key starts with `prefix`."""
-        for key, value in self.range(prefix):
-            if not key.startswith(prefix):
-                return
-            yield key, value
-
-    def write(self, transaction: Any) -> None:
-        self._disk.write(transaction, self._pending)
-
-    def written(self) -> None:
-        self._pending = {}
-        self._keys = None
 
 
 class DiskSegments:
@@ -152,13 +75,13 @@ class DiskSegments:
             if entry[1] // pending.segment_ms in self._on_disk:
                 return self._disk.get(self._place(entry))
             return None
-        return None if found is _DELETED else found
+        return None if found is DELETED else found
 
     def put(self, entry: Entry, value: bytes | None) -> bool:
         """Set or delete (`None`); false when the entry is too old."""
-        kept = self._pending.put(entry, _DELETED if value is None else value)
+        kept = self._pending.put(entry, DELETED if value is None else value)
         if kept:
-            self._grow(len(entry[0]) + _OVERHEAD + (0 if value is None else len(value)))
+            self._grow(len(entry[0]) + OVERHEAD + (0 if value is None else len(value)))
         return kept
 
     def _scan(self, segment: int, key: bytes, low: int, high: int) -> Iterator[tuple[Entry, bytes]]:
@@ -181,9 +104,9 @@ class DiskSegments:
         first, last = low // pending.segment_ms, high // pending.segment_ms
         segments = sorted(each for each in self._on_disk if first <= each <= last)
         if not segments:
-            return (each for each in above if each[1] is not _DELETED)
+            return (each for each in above if each[1] is not DELETED)
         below = (each for number in segments for each in self._scan(number, key, low, high))
-        return _merged(above, below)
+        return merged(above, below)
 
     def between(self, low: int, high: int) -> list[tuple[Entry, bytes]]:
         """The visible entries of all keys with a time from `low` to `high`, in no order."""
@@ -202,7 +125,7 @@ class DiskSegments:
                 if low <= time <= high:
                     found[place[8:-16], time, int.from_bytes(place[-8:])] = value
         found.update(pending.between(low, high))
-        return [each for each in found.items() if each[1] is not _DELETED]
+        return [each for each in found.items() if each[1] is not DELETED]
 
     def all(self) -> list[tuple[Entry, bytes]]:
         """The visible entries: key, then time."""
@@ -211,7 +134,7 @@ class DiskSegments:
     def write(self, transaction: Any) -> None:
         self._times.observed_ms = self._pending.observed_ms
         changes = {
-            self._place(entry): None if value is _DELETED else value
+            self._place(entry): None if value is DELETED else value
             for entry, value in self._pending.entries()
         }
         self._disk.write(transaction, changes)
