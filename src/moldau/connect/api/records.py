@@ -99,7 +99,7 @@ class ConnectRecord:
     def new_record(self: R, **changes: Any) -> R:
         """The same record with some parts changed, by the names of the attributes."""
         made = object.__new__(type(self))
-        for slot in self._all_slots():
+        for slot in self._copied():
             setattr(made, slot, changes.pop(slot) if slot in changes else getattr(self, slot))
         if changes:
             raise TypeError(f"{type(self).__name__} has no attributes {', '.join(changes)}")
@@ -108,6 +108,10 @@ class ConnectRecord:
     @classmethod
     def _all_slots(cls) -> tuple[str, ...]:
         return ConnectRecord.__slots__
+
+    @classmethod
+    def _copied(cls) -> tuple[str, ...]:
+        return cls._all_slots()
 
     def __eq__(self, other: object) -> bool:
         if type(self) is not type(other):
@@ -160,9 +164,12 @@ class SinkRecord(ConnectRecord):
         "original_offset",
         "original_partition",
         "original_topic",
+        "raw",
         "timestamp_type",
     )
-    _SLOTS = (*ConnectRecord.__slots__, *__slots__)
+    _COPIED = (*ConnectRecord.__slots__, *__slots__)
+    #: Without the record as it was read, which is no part of its value.
+    _SLOTS = tuple(each for each in _COPIED if each != "raw")
 
     def __init__(
         self,
@@ -179,7 +186,13 @@ class SinkRecord(ConnectRecord):
         self.original_topic = topic
         self.original_partition = partition
         self.original_offset = offset
+        #: The record as it was read, for the dead-letter topic; None if a connector made this one.
+        self.raw: Any = None
 
     @classmethod
     def _all_slots(cls) -> tuple[str, ...]:
         return cls._SLOTS
+
+    @classmethod
+    def _copied(cls) -> tuple[str, ...]:
+        return cls._COPIED

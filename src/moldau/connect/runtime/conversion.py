@@ -166,6 +166,7 @@ class SinkConversion:
                 timestamp_type=_TIMESTAMP_TYPES.get(int(record.timestamp_type), NO_TIMESTAMP_TYPE),
                 headers=headers,
             )
+            made.raw = record
             stage, plugin = Stage.TRANSFORMATION, self._chain
             return self._chain.apply(made)
         except Exception as error:
