@@ -275,8 +275,9 @@ def raw_consumer_record(
     record: ConsumerRecord[bytes, bytes] | SinkRecord,
 ) -> tuple[bytes | None, bytes | None, Iterable[tuple[str, bytes | None]]]:
     """As it was read."""
+    found: Any = record
     if isinstance(record, SinkRecord):
         if record.raw is None:
             raise ConnectError("only records that were put can be reported")
-        record = record.raw
-    return record.key, record.value, list(record.headers or ())
+        found = record.raw
+    return found.key, found.value, list(found.headers or ())
