@@ -141,9 +141,23 @@ class SourceRecord(ConnectRecord):
         source_offset: Mapping[str, Any] | None,
         topic: str,
         partition: int | None = None,
-        **parts: Any,
+        *,
+        key: Any = None,
+        key_schema: Schema | None = None,
+        value: Any = None,
+        value_schema: Schema | None = None,
+        timestamp: int | None = None,
+        headers: Iterable[Header] = (),
     ) -> None:
-        super().__init__(topic, partition, **parts)
+        # Written out instead of passed on: a source makes one of these per record.
+        self.topic = topic
+        self.partition = partition
+        self.key = key
+        self.key_schema = key_schema
+        self.value = value
+        self.value_schema = value_schema
+        self.timestamp = timestamp
+        self.headers = tuple(headers) if headers else ()
         self.source_partition = source_partition
         self.source_offset = source_offset
 
@@ -177,10 +191,23 @@ class SinkRecord(ConnectRecord):
         partition: int,
         offset: int,
         *,
+        key: Any = None,
+        key_schema: Schema | None = None,
+        value: Any = None,
+        value_schema: Schema | None = None,
+        timestamp: int | None = None,
         timestamp_type: str = NO_TIMESTAMP_TYPE,
-        **parts: Any,
+        headers: Iterable[Header] = (),
     ) -> None:
-        super().__init__(topic, partition, **parts)
+        # Written out instead of passed on: a worker makes one of these per record.
+        self.topic = topic
+        self.partition = partition
+        self.key = key
+        self.key_schema = key_schema
+        self.value = value
+        self.value_schema = value_schema
+        self.timestamp = timestamp
+        self.headers = tuple(headers) if headers else ()
         self.offset = offset
         self.timestamp_type = timestamp_type
         self.original_topic = topic
