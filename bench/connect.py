@@ -2,9 +2,9 @@
 
 A standalone worker of Moldau and, where its jars are (`make kafka`), one of Apache Kafka's Connect
 4.3 copy the same file to a topic and the topic to a file, one after the other, on the same broker.
-Both run in a process of their own. Printed: the time until the worker answers, records a second from the
-first to the last, and records per second of the worker's CPU (what counts on a machine with
-neighbours; for Java it has the warm-up in it).
+Both run in a process of their own. Printed: the time until the worker answers, records a second
+from the first to the last, and records per second of the worker's CPU (what counts on a machine
+with neighbours; for Java it has the warm-up in it).
 """
 
 from __future__ import annotations
