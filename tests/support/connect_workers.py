@@ -126,8 +126,10 @@ def distributed_worker(bootstrap: str, group: str, **settings: str) -> Iterator[
     with running(lambda: ConnectWorker(config, distributed=True)) as found:
         worker = WorkerUnderTest(found)
         eventually(
-            lambda: worker.service.herder.membership.generation >= 0
-            and worker.service.herder.membership.leader_url,
+            lambda: (
+                worker.service.herder.membership.generation >= 0
+                and worker.service.herder.membership.leader_url
+            ),
             what="the worker to be in its group",
         )
         yield worker

@@ -101,8 +101,10 @@ def test_one_of_two_workers_is_killed(broker: BrokerProcess, tmp_path: Path) -> 
         assert read_all(broker.bootstrap, "merged", wanted) >= wanted
         with worker_process(settings, tmp_path) as (third, _):
             eventually(
-                lambda: set((placed(third, names) or {}).values())
-                == {survivor, third.removeprefix("http://")},
+                lambda: (
+                    set((placed(third, names) or {}).values())
+                    == {survivor, third.removeprefix("http://")}
+                ),
                 what="the third worker to get its share",
             )
 
@@ -130,8 +132,9 @@ def test_a_worker_that_is_not_the_leader_forwards(broker: BrokerProcess, tmp_pat
         distributed_worker(broker.bootstrap, "forwarding") as two,
     ):
         eventually(
-            lambda: one.service.herder.membership.leader_url
-            == two.service.herder.membership.leader_url,
+            lambda: (
+                one.service.herder.membership.leader_url == two.service.herder.membership.leader_url
+            ),
             what="one leader",
         )
         other = two if one.service.herder.membership.is_leader else one

@@ -192,15 +192,19 @@ class FileStreamSourceTask(SourceTask):
         return lines or None
 
     def _records(self, lines: list[bytes]) -> list[SourceRecord]:
-        topic, partition = self._topic, self._partition
+        topic, partition, position = self._topic, self._partition, self._position
+        # Decoded as a whole: one call instead of thousands.
+        texts = b"".join(lines).decode("utf-8", "replace").split("\n")
         records = []
-        for line in lines:
+        for line, text in zip(lines, texts, strict=False):
             offset = None
-            if self._position is not None:
-                self._position += len(line)
-                offset = {POSITION_FIELD: self._position}
-            text = line.rstrip(b"\r\n").decode("utf-8", "replace")
+            if position is not None:
+                position += len(line)
+                offset = {POSITION_FIELD: position}
+            if text.endswith("\r"):
+                text = text.rstrip("\r")
             records.append(SourceRecord(partition, offset, topic, value=text, value_schema=STRING))
+        self._position = position
         return records
 
     def stop(self) -> None:
