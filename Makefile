@@ -119,6 +119,7 @@ sim-short: $(VENV)/.installed-test
 tools:
 	@wanted=; command -v kcat >/dev/null || wanted=kcat; \
 	ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || wanted="$$wanted postgresql"; \
+	command -v chromium >/dev/null || wanted="$$wanted chromium"; \
 	[ -x /usr/sbin/krb5kdc ] && command -v krb5-config >/dev/null \
 	  || wanted="$$wanted krb5-kdc krb5-admin-server krb5-user libkrb5-dev"; \
 	[ -z "$$wanted" ] || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
