@@ -63,20 +63,7 @@ def test_the_tour(stage: RegistryStage) -> None:
     status, second = ask(*post("/subjects/Kafka-value/versions", STRING))
     assert (status, second["id"]) == (200, 1)
     assert ask("/subjects") == (200, ["Kafka-key", "Kafka-value"])
-    assert (
-        ask("/schemas/ids/1")
-        == (
-            200,
-            {
-                "subject": "Kafka-key",
-                "version": 1,
-                "guid": first["guid"],
-                "schemaType": "AVRO",
-                "schema": '"string"',
-            },
-        )
-        or ask("/schemas/ids/1")[1]["schema"] == '"string"'
-    )
+    assert ask("/schemas/ids/1")[1]["schema"] == '"string"'
     assert ask("/subjects/Kafka-value/versions") == (200, [1])
     status, version = ask("/subjects/Kafka-value/versions/1")
     assert status == 200

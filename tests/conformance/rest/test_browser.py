@@ -39,8 +39,10 @@ def test_the_page_sends_and_shows_records(proxy: Proxy, tmp_path: Path) -> None:
             page.fill("#topic", "no/such topic")
             page.get_by_role("button", name="Send").click()
             page.locator("#state.bad").wait_for(timeout=60_000)
+            color = page.locator("#state").evaluate("each => getComputedStyle(each).color")
             page.screenshot(path=os.environ.get("MOLDAU_SCREENSHOT", str(tmp_path / "page.png")))
         finally:
             browser.close()
     assert (cells[0], cells[1], cells[3], cells[4]) == ("0", "0", "ada", '{"count":7}')
     assert problems == []
+    assert color == "rgb(204, 34, 34)"
