@@ -126,6 +126,7 @@ tools:
 	ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || wanted="$$wanted postgresql"; \
 	[ -x /usr/sbin/mariadbd ] || wanted="$$wanted mariadb-server"; \
 	command -v redis-server >/dev/null || wanted="$$wanted redis-server"; \
+	command -v chromium >/dev/null || wanted="$$wanted chromium"; \
 	[ -x /usr/sbin/krb5kdc ] && command -v krb5-config >/dev/null \
 	  || wanted="$$wanted krb5-kdc krb5-admin-server krb5-user libkrb5-dev"; \
 	command -v prometheus >/dev/null || wanted="$$wanted prometheus"; \

@@ -8,7 +8,7 @@ schema_registry_url=...)` calls `configure`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from moldau.client.errors import ConfigError
 from moldau.serde.reading import RegistryReader
@@ -19,7 +19,12 @@ from moldau.serde.writing import RegistryWriter
 
 __all__ = ["Configured", "RegistryDeserializer", "RegistrySerializer", "as_schema"]
 
-W = TypeVar("W")
+
+class _Working(Protocol):
+    def close(self) -> None: ...
+
+
+W = TypeVar("W", bound=_Working)
 Build = Callable[[SchemaRegistryClient, SerdeSettings], W]
 
 
@@ -53,7 +58,8 @@ class Configured(Generic[W]):
     @property
     def working(self) -> W:
         if self._working is None:
-            settings = SerdeSettings.of(parse_settings(self._config), is_key=self._is_key)
+            config = self._config
+            settings = SerdeSettings.of(parse_settings(config), is_key=self._is_key, config=config)
             if self._registry is None:
                 self._registry = SchemaRegistryClient(config=self._config)
                 self._owns_registry = True
@@ -61,6 +67,8 @@ class Configured(Generic[W]):
         return self._working
 
     def close(self) -> None:
+        if self._working is not None:
+            self._working.close()
         if self._owns_registry and self._registry is not None:
             self._registry.close()
 

@@ -226,6 +226,10 @@ class SchemaRegistryClient:
 
     # Requests.
 
+    def request(self, method: str, path: str, body: Any = None) -> Any:
+        """Any request to the registry, such as to its DEK registry; nothing is remembered."""
+        return self._transport.request(method, path, body)
+
     def _get(self, path: str, **query: Any) -> Any:
         return self._transport.request("GET", _with_query(path, query))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Final
 
@@ -37,13 +37,20 @@ class SerdeSettings:
     strategy: SubjectNameStrategy
     id_in_header: bool
     validate_json: bool
+    rule_secret: str | None
+    dead_letter_topic: str | None
+    #: The client's settings as they were given, for rules that send records themselves.
+    config: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def of(cls, values: Mapping[str, Any], *, is_key: bool) -> SerdeSettings:
+    def of(
+        cls, values: Mapping[str, Any], *, is_key: bool, config: Mapping[str, Any] | None = None
+    ) -> SerdeSettings:
         side = "key" if is_key else "value"
         use_latest = values["use.latest.version"]
         schema_id = values["use.schema.id"]
         key = f"{side}.subject.name.strategy"
+        secret = values["rule.executors._default_.param.secret"]
         strategy = values[key] if values[key] is not None else values["subject.name.strategy"]
         return cls(
             is_key=is_key,
@@ -56,6 +63,9 @@ class SerdeSettings:
             strategy=resolve_strategy(key, strategy),
             id_in_header=_is_in_header(f"{side}.schema.id.serializer", values),
             validate_json=values["json.fail.invalid.schema"],
+            rule_secret=None if secret is None else secret.value,
+            dead_letter_topic=values["rule.actions.dlq.param.topic"],
+            config=config or {},
         )
 
 

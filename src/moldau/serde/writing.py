@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from moldau.client.errors import SerializationError
@@ -17,6 +17,8 @@ from moldau.serde import framing
 from moldau.serde.coding import Encode, Encoding
 from moldau.serde.languages import parse_schema
 from moldau.serde.registry_client import SchemaRegistryClient
+from moldau.serde.rules.contracts import WriteRules, rule_tools
+from moldau.serde.rules.tools import RuleTools
 from moldau.serde.settings import SerdeSettings
 from moldau.serde.values import RegisteredSchema, Schema
 
@@ -33,6 +35,7 @@ class _Chosen:
     prefix: bytes
     header: bytes | None
     until_s: float | None
+    rules: WriteRules | None
 
 
 class RegistryWriter:
@@ -49,6 +52,7 @@ class RegistryWriter:
         record_name: str | None = None,
     ) -> None:
         """`record_name` is the message that is meant, where a schema has several."""
+        self._tools: RuleTools | None = None
         self._registry = registry
         self._settings = settings
         self._schema = schema
@@ -63,13 +67,18 @@ class RegistryWriter:
         chosen = self._by_topic.get(topic)
         if chosen is None or (chosen.until_s is not None and time.monotonic() >= chosen.until_s):
             chosen = self._by_topic[topic] = self._choose(topic)
-        if chosen.header is None:
+        if chosen.rules is not None:
+            encoded = chosen.rules.write(topic, data, headers)
+        elif chosen.header is None:
             return chosen.prefix + chosen.encode(data)
+        else:
+            encoded = chosen.encode(data)
+        if chosen.header is None:
+            return chosen.prefix + encoded
         if headers is None:
             raise SerializationError(
                 "the id of the schema goes into a header, but the record has no list of headers"
             )
-        encoded = chosen.encode(data)
         headers.append((self._header_name, chosen.header))
         return encoded
 
@@ -81,7 +90,7 @@ class RegistryWriter:
                 f"{registered.schema.schema_type}, this serializer writes {self._schema_type}"
             )
         parsed = self._own
-        if parsed is None or registered.schema is not self._schema:
+        if parsed is None or self._schema is None or registered.schema.text != self._schema.text:
             parsed = parse_schema(registered.schema, self._registry)
         settings = self._settings
         if settings.use_latest and settings.latest_strict and self._own is not None:
@@ -102,7 +111,25 @@ class RegistryWriter:
             framing.prefix(registered.id) + indexes,
             header,
             None if lives_s is None else time.monotonic() + lives_s,
+            self._rules(topic, registered, parsed, encoding),
         )
+
+    def _rules(
+        self, topic: str, registered: RegisteredSchema, parsed: ParsedSchema, encoding: Encoding
+    ) -> WriteRules | None:
+        if not registered.schema.rule_set:
+            return None
+        settings = self._settings
+        subject = registered.subject or settings.strategy(topic, settings.is_key, parsed.name)
+        if self._tools is None:
+            self._tools = rule_tools(self._registry, settings)
+        return WriteRules.of(
+            subject, registered.schema, parsed, encoding, self._tools, is_key=settings.is_key
+        )
+
+    def close(self) -> None:
+        if self._tools is not None:
+            self._tools.close()
 
     def _registered(self, topic: str) -> RegisteredSchema:
         settings, registry = self._settings, self._registry
@@ -122,8 +149,12 @@ class RegistryWriter:
                 found = registry.lookup(subject, self._schema, normalize=settings.normalize)
         else:
             found = registry.lookup(subject, self._schema, normalize=settings.normalize)
-        # Written with the schema as it was given: the registry's may be in another form.
-        return RegisteredSchema(found.id, self._schema, subject, found.version, found.guid)
+        # Written with the schema as it was given: the registry's may be in another form. Its rules
+        # and metadata count, which may be more than what was given.
+        schema = self._schema
+        if found.schema is not schema and (found.schema.rule_set or found.schema.metadata):
+            schema = replace(schema, metadata=found.schema.metadata, rule_set=found.schema.rule_set)
+        return RegisteredSchema(found.id, schema, subject, found.version, found.guid)
 
     def _check_latest(self, topic: str, latest: ParsedSchema, registered: RegisteredSchema) -> None:
         own = self._own

@@ -41,7 +41,12 @@ class TopicDataSource(DataSource):
         from moldau.spark.source.schema import topic_schema
 
         options = parse_options(self.options)
-        return topic_schema(include_headers=options.include_headers)
+        plain = topic_schema(include_headers=options.include_headers)
+        if not options.schemas:
+            return plain
+        from moldau.spark.schemas.source import with_types
+
+        return with_types(plain, options.schemas)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         from moldau.spark.source.readers import topic_reader

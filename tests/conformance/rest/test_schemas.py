@@ -236,6 +236,22 @@ def test_serializers_and_the_proxy_read_one_another(proxy: Proxy, registry: Regi
         assert [each.value for each in consumer.poll(30.0)] == [{"a": "x"}]
 
 
+def test_rules_of_a_schema_run(proxy: Proxy, registry: RegistryStage) -> None:
+    topic = proxy.topic()
+    rule = {"name": "short", "kind": "CONDITION", "mode": "WRITE", "type": "CEL",
+            "expr": "size(message.name) < 5"}  # fmt: skip
+    loud = {"name": "loud", "kind": "TRANSFORM", "mode": "READ", "type": "CEL_FIELD",
+            "expr": "value + '!'"}  # fmt: skip
+    body = {"schema": USER, "ruleSet": {"domainRules": [rule, loud]}}
+    made = registry.client.ask("POST", f"/subjects/{topic}-value/versions", body).json
+    schema = {"schema_id": made["id"]}
+    assert v3(proxy, topic, {**schema, "data": {"name": "ada"}})["error_code"] == 200
+    refused = v3(proxy, topic, {**schema, "data": {"name": "too long"}})
+    assert refused["error_code"] == 400
+    assert "Rule expr failed" in refused["message"]
+    assert read(proxy, topic, "avro")[0]["value"] == {"name": "ada!"}
+
+
 def test_records_of_another_format_are_refused_in_v2_and_shown_as_binary_in_v3(
     proxy: Proxy,
 ) -> None:

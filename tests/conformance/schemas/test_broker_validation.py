@@ -129,9 +129,8 @@ def test_keys_strategies_and_transactions(broker: Broker, registry: RegistryStag
     with Producer(
         bootstrap_servers=broker.bootstrap_servers,
         value_serializer=AvroSerializer(VALUE, registry=url),
-    ) as producer:
-        with pytest.raises(InvalidRecordError, match="the key does not begin with the id"):
-            producer.send(name, {"id": 1}, key=b"plain").result(30)
+    ) as producer, pytest.raises(InvalidRecordError, match="the key does not begin with the id"):
+        producer.send(name, {"id": 1}, key=b"plain").result(30)
 
 
 def test_validation_can_be_switched_on_and_off(broker: Broker, registry: RegistryStage) -> None:
@@ -177,6 +176,8 @@ def test_without_an_answer_of_the_registry_producers_retry() -> None:
 def test_without_a_registry_the_reason_is_said() -> None:
     with Broker() as broker:
         make(broker, "none", CHECKED)
-        with Producer(bootstrap_servers=broker.bootstrap_servers) as producer:
-            with pytest.raises(InvalidRecordError, match=r"confluent\.schema\.registry\.url"):
-                producer.send("none", b"\x00\x00\x00\x00\x01x").result(30)
+        with (
+            Producer(bootstrap_servers=broker.bootstrap_servers) as producer,
+            pytest.raises(InvalidRecordError, match=r"confluent\.schema\.registry\.url"),
+        ):
+            producer.send("none", b"\x00\x00\x00\x00\x01x").result(30)

@@ -13,7 +13,12 @@ from support.registry.stage import RegistryStage, registry_on
 
 PAGE = (ROOT / "docs" / "serdes.md").read_text()
 EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-PRINTED = ["{'id': 1, 'customer': 'ada'}", "refused: True", "{'from': 'ada', 'amount': 2.5}"]
+PRINTED = [
+    "{'id': 1, 'customer': 'ada'}",
+    "refused: True",
+    "{'from': 'ada', 'amount': 2.5}",
+    "refused: only adults sign up",
+]
 
 
 @pytest.fixture(scope="module")

@@ -35,6 +35,8 @@ reference.subject.name.strategy         string   -           l
 key.schema.id.serializer                string   -           l
 value.schema.id.serializer              string   -           l
 json.fail.invalid.schema                boolean  true        m
+rule.executors._default_.param.secret   password -           m
+rule.actions.dlq.param.topic            string   -           l
 """
 
 _SSL = "".join(

@@ -16,8 +16,10 @@ from urllib.parse import urlsplit
 from moldau import __version__
 from moldau.http.application import Application, Service
 from moldau.http.authentication import authentication_of
+from moldau.http.machine.routes import Route
 from moldau.http.metrics import Metrics
 from moldau.http.server import HttpServer
+from moldau.services.registry.api.permissions import PermissionsFile, guarded
 from moldau.services.registry.api.table import MEDIA_TYPE, SCHEMAS, routes
 from moldau.services.registry.config import RegistryConfig
 from moldau.services.registry.group import GroupMember
@@ -44,7 +46,7 @@ class SchemaRegistry:
                     name="registry",
                     title="Moldau Schema Registry",
                     version=__version__,
-                    routes=routes(self.service),
+                    routes=_guarded(self.service),
                     description="Schemas of records, with versions and compatibility.",
                     media_type=MEDIA_TYPE,
                     schemas=SCHEMAS,
@@ -117,3 +119,11 @@ class SchemaRegistry:
         if self._member is not None:
             await self._member.stop()
         await self.service.close()
+
+
+def _guarded(service: RegistryService) -> tuple[Route, ...]:
+    """Raises ConfigError."""
+    path = service.config.permissions_file
+    if path is None:
+        return routes(service)
+    return guarded(routes(service), service, PermissionsFile(path))

@@ -1,7 +1,7 @@
 """The keys of a registry's properties file, named as Confluent's.
 
 `kafkastore.KEY` beside these is a setting of the clients, such as `kafkastore.security.protocol`;
-`kafkastore.topic.config.KEY` is one of the topic.
+`kafkastore.topic.config.KEY` is one of the topic. `subject.permissions.file` is not Confluent's.
 """
 
 from __future__ import annotations
@@ -48,6 +48,7 @@ schema.reject.empty.subject            boolean  false       l
 schema.search.default.limit            int      1000        l  >=1
 schema.search.max.limit                int      1000        l  >=1
 schema.validate.fields                 boolean  false       l
+subject.permissions.file               string   -           m
 subject.search.default.limit           int      2147483647  l  >=1
 subject.search.max.limit               int      2147483647  l  >=1
 subject.version.search.default.limit   int      2147483647  l  >=1

@@ -11,6 +11,7 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, Generic, TypeVar
 
 from moldau.client.errors import ConfigError, KafkaError, SerializationError
@@ -23,6 +24,8 @@ from moldau.serde.framing import FramingError, prefix, read_frame
 from moldau.serde.json_forms import json_form_decoding, json_form_encoding
 from moldau.serde.languages import parse_schema
 from moldau.serde.registry_client import SchemaRegistryClient
+from moldau.serde.rules.contracts import ReadRules, WriteRules, rule_tools
+from moldau.serde.settings import SerdeSettings, parse_settings
 from moldau.serde.subjects import resolve_strategy
 from moldau.serde.values import RegisteredSchema, Schema
 from moldau.services.rest.machine import bodies
@@ -48,10 +51,13 @@ class RegistryFormats:
     def __init__(self, properties: Mapping[str, str]) -> None:
         """`properties` are the proxy's: `schema.registry.KEY` is a setting of the client. Raises
         ConfigError."""
-        self._registry = SchemaRegistryClient(config=_client_settings(properties))
+        config = _client_settings(properties)
+        self._registry = SchemaRegistryClient(config=config)
+        settings = SerdeSettings.of(parse_settings(config), is_key=False, config=config)
+        self._rules = rule_tools(self._registry, settings)
         self._resolved: _Recent[ResolvedSchema] = _Recent()
         self._encoders: _Recent[ResolvedSchema] = _Recent()
-        self._decoders: _Recent[tuple[str, Decode]] = _Recent()
+        self._decoders: _Recent[tuple[str, Decode, ReadRules | None]] = _Recent()
 
     async def resolve(
         self, topic: str, *, format: str | None, is_key: bool, data: Mapping[str, Any]
@@ -67,28 +73,50 @@ class RegistryFormats:
     async def decode(self, topic: str, format: str, data: bytes, *, is_key: bool) -> Any:
         try:
             framed = read_frame(bytes(data), None, is_key)
-            found = self._decoders.get(framed.id)
+            key = (topic, framed.id, is_key)
+            found = self._decoders.get(key)
             if found is None:
-                found = await asyncio.to_thread(self._decoder_of, framed.id or 0)
-                self._decoders.put(framed.id, found)
-            schema_type, decode = found
+                found = await asyncio.to_thread(self._decoder_of, topic, framed.id or 0, is_key)
+                self._decoders.put(key, found)
+            schema_type, decode, rules = found
             if schema_type != _TYPES[format]:
                 raise SerializationError(f"the record was written as {schema_type}")
-            return decode(framed.payload, framed.indexes)
+            if rules is None:
+                return decode(framed.payload, framed.indexes)
+            # Rules may ask the registry for keys.
+            return await asyncio.to_thread(
+                rules.read, topic, framed.payload, framed.indexes, None, bytes(data)
+            )
         except (FramingError, KafkaError) as error:
             raise HttpError(
                 408, f"A record's key or value is not {format}: {error}", error_code=40801
             ) from None
 
     def close(self) -> None:
+        self._rules.close()
         self._registry.close()
 
     # In a thread.
 
-    def _decoder_of(self, schema_id: int) -> tuple[str, Decode]:
-        schema = self._registry.schema_by_id(schema_id).schema
-        parsed = parse_schema(schema, self._registry)
-        return schema.schema_type, json_form_decoding(parsed).whole()
+    def _decoder_of(
+        self, topic: str, schema_id: int, is_key: bool
+    ) -> tuple[str, Decode, ReadRules | None]:
+        found = self._registry.schema_by_id(schema_id)
+        parsed = parse_schema(found.schema, self._registry)
+        decoding = json_form_decoding(parsed)
+        rules = None
+        if found.schema.rule_set:
+            rules = ReadRules.of(
+                self._registry,
+                f"{topic}-{'key' if is_key else 'value'}",
+                written=(found, parsed),
+                latest=None,
+                decoding=decoding,
+                plain=decoding,
+                tools=self._rules,
+                is_key=is_key,
+            )
+        return found.schema.schema_type, decoding.whole(), rules
 
     def _resolve(self, wanted: _Wanted) -> ResolvedSchema:
         found = self._find(wanted)
@@ -96,19 +124,31 @@ class RegistryFormats:
             raise _invalid_schema(
                 f"schema {found.id} is of type {found.schema.schema_type}, not {wanted.format}"
             )
-        key = (found.id, found.subject, found.version)
+        key = (wanted.topic, found.id, found.subject, found.version)
         made = self._encoders.get(key)
         if made is None:
-            made = self._made(found)
+            made = self._made(wanted, found)
             self._encoders.put(key, made)
         return made
 
-    def _made(self, found: RegisteredSchema) -> ResolvedSchema:
+    def _made(self, wanted: _Wanted, found: RegisteredSchema) -> ResolvedSchema:
         try:
-            encoding = json_form_encoding(parse_schema(found.schema, self._registry))
+            parsed = parse_schema(found.schema, self._registry)
+            encoding = json_form_encoding(parsed)
         except SerializationError as error:
             raise _invalid_schema(str(error)) from None
         encode, head = encoding.whole(), prefix(found.id) + encoding.indexes
+        if found.schema.rule_set:
+            rules = WriteRules.of(
+                found.subject or "",
+                found.schema,
+                parsed,
+                encoding,
+                self._rules,
+                is_key=wanted.is_key,
+            )
+            if rules is not None:
+                encode = partial(_with_rules, rules, wanted.topic)
 
         def encoded(value: Any) -> bytes:
             try:
@@ -248,6 +288,10 @@ class _Wanted:
                 f"Cannot use {_STRATEGY}={self.strategy} without schema_id or schema."
             )
         return self.subject_of(None)
+
+
+def _with_rules(rules: WriteRules, topic: str, value: Any) -> bytes:
+    return rules.write(topic, value, None)
 
 
 class _Recent(Generic[V]):

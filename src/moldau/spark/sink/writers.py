@@ -71,6 +71,10 @@ class _Writer:
         config = self._options.config
         if self._timeout_ms:
             config = {_TIMEOUT: str(self._timeout_ms), **config}
+        if self._options.schemas:
+            from moldau.spark.schemas.sink import encoded
+
+            batches = encoded(batches, self._options.schemas)
         destination = tasks.Destination(config, self._options.topic, self._columns)
         if self._opened is None:
             tasks.write_once(destination, batches)

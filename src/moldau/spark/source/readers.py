@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     import pyarrow
     from pyspark.sql.types import StructType
 
+    from moldau.spark.schemas.source import TypedColumns
     from moldau.spark.source.stream import StreamRun
 
 __all__ = ["TopicReader", "TopicStreamReader", "topic_reader", "topic_stream_reader"]
@@ -58,17 +59,30 @@ class TopicRange(InputPartition):
 
 def topic_reader(given: Mapping[str, str], schema: StructType) -> TopicReader:
     """Of a batch query. Raises OptionError."""
-    return TopicReader(_checked(given, schema, streaming=False))
+    options = _checked(given, schema, streaming=False)
+    return TopicReader(options, _typed(options, schema))
 
 
 def topic_stream_reader(given: Mapping[str, str], schema: StructType) -> TopicStreamReader:
     """Of a streaming query. Raises OptionError."""
-    return TopicStreamReader(_checked(given, schema, streaming=True))
+    options = _checked(given, schema, streaming=True)
+    return TopicStreamReader(options, _typed(options, schema))
+
+
+def _typed(options: SourceOptions, schema: StructType) -> TypedColumns | None:
+    if not options.schemas:
+        return None
+    from moldau.spark.schemas.source import TypedColumns
+
+    return TypedColumns.of(options.schemas, schema, options.config)
 
 
 def _checked(given: Mapping[str, str], schema: StructType, *, streaming: bool) -> SourceOptions:
     options = parse_options(given, streaming=streaming)
     own = topic_schema(include_headers=options.include_headers)
+    if options.schemas:
+        # Their types are checked when their schemas are chosen.
+        return options
     if schema.simpleString() != own.simpleString():
         raise OptionError(
             "Kafka source has a fixed schema and cannot be set with a custom one: remove "
@@ -80,8 +94,9 @@ def _checked(given: Mapping[str, str], schema: StructType, *, streaming: bool) -
 class TopicReader(DataSourceReader):
     """Reads what is between two places of topics."""
 
-    def __init__(self, options: SourceOptions) -> None:
+    def __init__(self, options: SourceOptions, typed: TypedColumns | None = None) -> None:
         self._options = options
+        self._typed = typed
 
     def partitions(self) -> Sequence[InputPartition]:
         from moldau.spark.source.cluster import SourceCluster
@@ -117,18 +132,19 @@ class TopicReader(DataSourceReader):
         return [TopicRange(each) for each in ranges]
 
     def read(self, partition: InputPartition) -> Iterator[pyarrow.RecordBatch]:
-        return _read(self._options, partition)
+        return _read(self._options, partition, self._typed)
 
 
 class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Reads what comes in, batch by batch."""
 
-    def __init__(self, options: SourceOptions) -> None:
+    def __init__(self, options: SourceOptions, typed: TypedColumns | None = None) -> None:
         self._options = options
+        self._typed = typed
         self._run: StreamRun | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"_options": self._options, "_run": None}
+        return {"_options": self._options, "_typed": self._typed, "_run": None}
 
     def _running(self) -> StreamRun:
         if self._run is None:
@@ -171,7 +187,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ]
 
     def read(self, partition: InputPartition) -> Iterator[pyarrow.RecordBatch]:
-        return _read(self._options, partition)
+        return _read(self._options, partition, self._typed)
 
     def commit(self, end: OffsetsJson) -> None:
         # Comes a batch late and never for the last one: `latestOffset` returns it sooner.
@@ -183,7 +199,9 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._run = None
 
 
-def _read(options: SourceOptions, partition: InputPartition) -> Iterator[pyarrow.RecordBatch]:
+def _read(
+    options: SourceOptions, partition: InputPartition, typed: TypedColumns | None
+) -> Iterator[pyarrow.RecordBatch]:
     """In a task."""
     from moldau.spark.columns.reading import read_range
 
@@ -191,7 +209,7 @@ def _read(options: SourceOptions, partition: InputPartition) -> Iterator[pyarrow
     given = of_type(partition, TopicRange)
     topic, number, start, end = given.range
     config = {"default.api.timeout.ms": str(options.poll_timeout_ms), **options.config}
-    yield from read_range(
+    batches = read_range(
         config,
         topic,
         number,
@@ -201,6 +219,14 @@ def _read(options: SourceOptions, partition: InputPartition) -> Iterator[pyarrow
         include_headers=options.include_headers,
         fail_on_data_loss=options.fail_on_data_loss,
     )
+    if typed is None:
+        yield from batches
+    else:
+        reading = typed.reading()
+        try:
+            yield from map(reading.typed, batches)
+        finally:
+            reading.close()
     if given.token is not None:
         _announce(options, TopicPartition(topic, number), start, given.token)
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from moldau.http.request import Answer, Request
 from moldau.services.registry.api.parameters import paged, prefix_of, query_subject
+from moldau.services.registry.api.rendered import RenderedSchemas
 from moldau.services.registry.api.subjects import add_tags, qualify_references, raw_text
 from moldau.services.registry.machine.schemas import StoredSchema
 from moldau.services.registry.machine.subjects import context_of
@@ -18,6 +19,9 @@ class SchemasApi:
     def __init__(self, service: RegistryService) -> None:
         self._service = service
         self._registry = service.registry
+        self._plain = RenderedSchemas(
+            lambda stored: self._body(stored, None), size_max=service.config.cache_size
+        )
 
     def list_types(self, request: Request) -> list[str]:
         return self._registry.parser.types
@@ -32,8 +36,10 @@ class SchemasApi:
         )
         return paged(request, found, self._service.config.limits["schema"])
 
-    def get_by_id(self, request: Request) -> dict[str, Any]:
+    def get_by_id(self, request: Request) -> dict[str, Any] | Answer:
         stored = self._by_id(request)
+        if not request.query:
+            return Answer(body=self._plain.of(stored))
         body = self._body(stored, request.text("format"))
         if request.text("referenceFormat") == "qualified":
             qualify_references(body, stored.subject)

@@ -16,6 +16,7 @@ from moldau.services.registry.api.parameters import (
     subject_of,
     version_of,
 )
+from moldau.services.registry.api.rendered import RenderedSchemas
 from moldau.services.registry.machine.errors import (
     invalid_subject,
     schema_not_found,
@@ -40,6 +41,7 @@ class SubjectsApi:
     def __init__(self, service: RegistryService) -> None:
         self._service = service
         self._registry = service.registry
+        self._plain = RenderedSchemas(StoredSchema.to_json, size_max=service.config.cache_size)
 
     def list_subjects(self, request: Request) -> list[str]:
         names = self._registry.queries.subjects(
@@ -52,8 +54,10 @@ class SubjectsApi:
         versions = self._registry.queries.versions(subject, deleted_of(request))
         return paged(request, versions, self._service.config.limits["subject.version"])
 
-    def get_version(self, request: Request) -> dict[str, Any]:
+    def get_version(self, request: Request) -> dict[str, Any] | Answer:
         stored = self._version(request, deleted=request.flag("deleted"))
+        if not request.query:
+            return Answer(body=self._plain.of(stored))
         body = self.rendered(stored, request.text("format"))
         if request.text("referenceFormat") == "qualified":
             qualify_references(body, stored.subject)

@@ -63,8 +63,10 @@ class Queries:
     def version(self, subject: str, version: int, *, deleted: bool) -> StoredSchema:
         """A subject without a context is looked for in all of them."""
         found = self._state.version(subject, version, deleted=deleted)
+        if found is not None:
+            return found
         name = QualifiedSubject.parse(subject)
-        if found is None and name.context == DEFAULT_CONTEXT:
+        if name.context == DEFAULT_CONTEXT:
             for context in self._state.contexts:
                 other = str(QualifiedSubject(context, name.subject))
                 found = self._state.version(other, version, deleted=deleted)

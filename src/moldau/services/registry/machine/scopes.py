@@ -15,6 +15,7 @@ from moldau.services.registry.machine.subjects import (
     DEFAULT_CONTEXT,
     GLOBAL_CONTEXT,
     QualifiedSubject,
+    normalize,
     qualify,
 )
 
@@ -96,7 +97,7 @@ class Scopes:
 
     def resolve_alias(self, subject: str, *, for_deks: bool = False) -> str:
         """The subject that a request for this one is about."""
-        config = self._state.config(str(QualifiedSubject.parse(subject)))
+        config = self._state.config(normalize(subject))
         if config is None:
             return subject
         alias = (config.alias_for_deks if for_deks else None) or config.alias

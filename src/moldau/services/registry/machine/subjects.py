@@ -79,6 +79,8 @@ class QualifiedSubject:
 
 def normalize(name: str) -> str:
     """The one spelling of a subject: the default context is not written."""
+    if not name.startswith(":"):
+        return name
     return str(QualifiedSubject.parse(name))
 
 

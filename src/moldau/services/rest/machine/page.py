@@ -19,7 +19,7 @@ form{display:flex;gap:.5rem;flex-wrap:wrap;align-items:center;margin:.6rem 0}
 input,select,button{font:inherit;padding:.3rem .5rem} #value{flex:1;min-width:14rem}
 table{border-collapse:collapse;width:100%;font:13px ui-monospace,monospace}
 td,th{text-align:left;padding:.2rem .5rem;border-bottom:1px solid #dde;vertical-align:top}
-td{word-break:break-word} #state{color:#667;min-height:1.5em} .bad{color:#c22}
+td{word-break:break-word} #state{color:#667;min-height:1.5em} #state.bad{color:#c22}
 </style></head><body>
 <h1>REST Proxy</h1>
 <p>Writes to a topic and shows its records as they arrive, over API v3. <a href="/docs">All

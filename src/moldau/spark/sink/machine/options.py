@@ -14,13 +14,22 @@ from typing import Final
 from moldau.client.config import PRODUCER_KEYS, keys_of
 from moldau.config.suggestions import closest_name
 from moldau.spark.option_values import boolean, whole
+from moldau.spark.schemas.machine.options import NAMES as SCHEMA_NAMES
+from moldau.spark.schemas.machine.options import SchemaOptions, parse_schema_options
 from moldau.spark.topic_options import Given, OptionError
 
 __all__ = ["TRANSACTION_TIMEOUT_MS", "SinkOptions", "check_columns", "parse"]
 
 TRANSACTION_TIMEOUT_MS: Final = 15 * 60 * 1000
 
-_NAMES: Final = ("topic", "includeHeaders", "exactlyOnce", "txnAppId", "txnVersion")
+_NAMES: Final = (
+    "topic",
+    "includeHeaders",
+    "exactlyOnce",
+    "txnAppId",
+    "txnVersion",
+    *SCHEMA_NAMES,
+)
 _REFUSED: Final = {
     "key.serializer": (
         "Kafka option 'key.serializer' is not supported as keys are serialized with "
@@ -61,6 +70,8 @@ class SinkOptions:
     prefix: str
     #: For a batch that knows its name: (txnAppId, txnVersion).
     transaction: tuple[str, int] | None
+    #: Columns with schemas of a registry; false without any.
+    schemas: SchemaOptions = field(default_factory=SchemaOptions)
 
 
 def parse(given: Mapping[str, str], *, is_stream: bool) -> SinkOptions:
@@ -93,6 +104,7 @@ def parse(given: Mapping[str, str], *, is_stream: bool) -> SinkOptions:
         exactly_once=exactly_once,
         prefix=prefix,
         transaction=transaction,
+        schemas=parse_schema_options(options, () if topic is None else (topic,)),
     )
 
 
@@ -177,6 +189,9 @@ def check_columns(types: Mapping[str, str], options: SinkOptions) -> tuple[str, 
             name == "headers" and not options.include_headers
         ):
             # As in Spark's own sink the option stands above the column.
+            continue
+        if name in options.schemas.columns:
+            written.append(name)
             continue
         if _plain(kind) not in expected:
             wanted = " or ".join(each.upper() for each in expected)

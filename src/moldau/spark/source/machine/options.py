@@ -25,6 +25,8 @@ from moldau.spark.option_values import (
     positive,
     timestamp,
 )
+from moldau.spark.schemas.machine.options import NAMES as SCHEMA_NAMES
+from moldau.spark.schemas.machine.options import SchemaOptions, parse_schema_options
 from moldau.spark.source.machine.offsets import (
     EARLIEST,
     LATEST,
@@ -119,6 +121,8 @@ class SourceOptions:
     mirror_offsets: bool = True
     isolation_level: str = "read_uncommitted"
     poll_timeout_ms: int = 120_000
+    #: Columns with schemas of a registry; false without any.
+    schemas: SchemaOptions = field(default_factory=SchemaOptions)
     fetch_offset_num_retries: int = 3
     fetch_offset_retry_interval_ms: int = 1_000
     #: What the user should know, though it is no error.
@@ -155,6 +159,7 @@ _NAMES: Final = (
     "kafkaConsumer.pollTimeoutMs",
     "fetchOffset.numRetries",
     "fetchOffset.retryIntervalMs",
+    *SCHEMA_NAMES,
 )
 # What Spark itself hands over, and the sink's options, which programs keep in one place with these.
 _IGNORED: Final = frozenset(
@@ -232,6 +237,7 @@ def parse_options(given: Mapping[str, str], *, streaming: bool | None = None) ->
         fetch_offset_retry_interval_ms=options.parsed_or(
             "fetchOffset.retryIntervalMs", natural, 1_000
         ),
+        schemas=parse_schema_options(options, _topics(strategy)),
         warnings=tuple(warnings),
     )
     if streaming is True:
@@ -239,6 +245,16 @@ def parse_options(given: Mapping[str, str], *, streaming: bool | None = None) ->
     elif streaming is False:
         result = _checked_batch(options, result)
     return result
+
+
+def _topics(strategy: Strategy) -> tuple[str, ...]:
+    match strategy:
+        case Subscribe(topics):
+            return topics
+        case Assign(partitions):
+            return tuple({each.topic for each in partitions})
+        case _:
+            return ()
 
 
 def _check_names(options: Given) -> None:

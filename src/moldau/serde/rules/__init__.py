@@ -1,0 +1,1 @@
+"""Data contracts: the rules of a schema, run when its data is written, read or migrated."""

@@ -1,0 +1,308 @@
+"""ENCRYPT (fields) and ENCRYPT_PAYLOAD (the bytes of a record), as Confluent's clients do it.
+
+A data encryption key (DEK) per subject encrypts; a key encryption key (KEK), which a KMS has,
+encrypts the DEK; the DEK registry keeps both without ever seeing a DEK in the clear. The bytes are
+Tink's, without its prefix: a nonce of 12 bytes, then AES-GCM, or deterministic AES-SIV. A DEK is
+stored as Tink's key message. The KMS here is `local-kms`, whose key is derived from a secret.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import quote
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM, AESSIV
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+from moldau.serde.errors import RegistryError
+from moldau.serde.registry_client import SchemaRegistryClient
+from moldau.serde.rules.machine.errors import RuleError
+from moldau.serde.rules.machine.fields import Field, bytes_fields
+from moldau.serde.rules.running import RuleContext
+
+__all__ = ["EncryptFieldsExecutor", "EncryptPayloadExecutor", "Encryption"]
+
+LOCAL_KMS: Final = "local-kms"
+KEYS_MAX: Final = 1000
+_NONCE_SIZE: Final = 12
+_DAY_MS: Final = 24 * 60 * 60 * 1000
+_LATEST: Final = -1
+_KEKS: Final = "/dek-registry/v1/keks"
+#: By algorithm: the size of a key, and the number of its field in Tink's message.
+_ALGORITHMS: Final = {"AES128_GCM": (16, 3), "AES256_GCM": (32, 3), "AES256_SIV": (64, 2)}
+
+
+@dataclass(frozen=True, slots=True)
+class _Key:
+    """A DEK in the clear."""
+
+    algorithm: str
+    data: bytes
+    version: int
+    created_ms: int
+
+    def encrypt(self, plain: bytes) -> bytes:
+        if self.algorithm == "AES256_SIV":
+            return AESSIV(self.data).encrypt(plain, [b""])
+        return _seal(self.data, plain)
+
+    def decrypt(self, sealed: bytes) -> bytes:
+        try:
+            if self.algorithm == "AES256_SIV":
+                return AESSIV(self.data).decrypt(sealed, [b""])
+            return _open(self.data, sealed)
+        except (InvalidTag, ValueError):
+            raise RuleError("the data cannot be decrypted with its key") from None
+
+
+def _seal(key: bytes, plain: bytes) -> bytes:
+    nonce = os.urandom(_NONCE_SIZE)
+    return nonce + AESGCM(key).encrypt(nonce, plain, None)
+
+
+def _open(key: bytes, sealed: bytes) -> bytes:
+    return AESGCM(key).decrypt(sealed[:_NONCE_SIZE], sealed[_NONCE_SIZE:], None)
+
+
+def _tink_message(algorithm: str, key: bytes) -> bytes:
+    return bytes([_ALGORITHMS[algorithm][1] << 3 | 2, len(key)]) + key
+
+
+def _of_tink(algorithm: str, message: bytes) -> bytes:
+    size, number = _ALGORITHMS[algorithm]
+    found = bytes_fields(message, number)
+    if len(found) != 1 or len(found[0]) != size:
+        raise RuleError(f"the registry's DEK is no key of {algorithm}")
+    return found[0]
+
+
+class Encryption:
+    """The keys of all subjects, remembered. `secret` is that of the local KMS."""
+
+    def __init__(self, registry: SchemaRegistryClient, *, secret: str | None) -> None:
+        self._registry = registry
+        self._secret = secret
+        self._keks: dict[str, Mapping[str, Any]] = {}
+        self._keys: dict[tuple[str, str, str, int], _Key] = {}
+        self._lock = threading.Lock()
+
+    def encrypt(self, context: RuleContext, plain: bytes) -> bytes:
+        expiry_days = _expiry_days(context)
+        with self._lock:
+            key = self._writing_key(context, expiry_days)
+        sealed = key.encrypt(plain)
+        # With keys that expire, the version says which one it was.
+        return b"\x00" + key.version.to_bytes(4, "big") + sealed if expiry_days else sealed
+
+    def decrypt(self, context: RuleContext, sealed: bytes) -> bytes:
+        version = 1
+        if _expiry_days(context):
+            if len(sealed) < 5 or sealed[0] != 0:
+                raise RuleError("no version found in ciphertext")
+            version, sealed = int.from_bytes(sealed[1:5], "big"), sealed[5:]
+        with self._lock:
+            key = self._find(context, version)
+        if key is None:
+            raise RuleError(f"no dek found for {_kek_name(context)} during consume")
+        return key.decrypt(sealed)
+
+    # Keys.
+
+    def _writing_key(self, context: RuleContext, expiry_days: int) -> _Key:
+        key = self._find(context, _LATEST if expiry_days else 1)
+        now_ms = int(time.time() * 1000)
+        if key is None:
+            return self._create(context, 1)
+        if expiry_days and (now_ms - key.created_ms) / _DAY_MS > expiry_days:
+            return self._create(context, key.version + 1)
+        return key
+
+    def _find(self, context: RuleContext, version: int) -> _Key | None:
+        name, algorithm = _kek_name(context), _algorithm(context)
+        place = (name, context.subject, algorithm, version)
+        found = self._keys.get(place)
+        if found is not None:
+            return found
+        kek = self._kek(context)
+        shown = "latest" if version == _LATEST else str(version)
+        path = f"{_dek_path(name, context.subject)}/versions/{shown}?algorithm={algorithm}"
+        if context.mode == "READ":
+            path += "&deleted=true"
+        answer = self._get(path)
+        if answer is None or not answer.get("encryptedKeyMaterial"):
+            return None
+        return self._remember(place, self._opened(kek, algorithm, answer))
+
+    def _create(self, context: RuleContext, version: int) -> _Key:
+        name, algorithm = _kek_name(context), _algorithm(context)
+        kek = self._kek(context)
+        data = os.urandom(_ALGORITHMS[algorithm][0])
+        sealed = _seal(self._kms_key(kek), _tink_message(algorithm, data))
+        body = {
+            "subject": context.subject,
+            "version": version,
+            "algorithm": algorithm,
+            "encryptedKeyMaterial": base64.b64encode(sealed).decode(),
+        }
+        try:
+            answer = self._registry.request("POST", f"{_KEKS}/{_q(name)}/deks", body)
+        except RegistryError as error:
+            if error.status != 409:
+                raise
+            # Another client was faster: its key counts.
+            path = f"{_dek_path(name, context.subject)}/versions/{version}?algorithm={algorithm}"
+            answer = self._get(path)
+        if answer is None:
+            raise RuleError(f"no dek found for {name} during produce")
+        places = [(name, context.subject, algorithm, each) for each in (version, _LATEST)]
+        key = self._opened(kek, algorithm, answer)
+        for place in places if version > 1 or _expiry_days(context) else places[:1]:
+            self._remember(place, key)
+        return key
+
+    def _remember(self, place: tuple[str, str, str, int], key: _Key) -> _Key:
+        if len(self._keys) >= KEYS_MAX:
+            self._keys.clear()
+        self._keys[place] = key
+        return key
+
+    def _opened(self, kek: Mapping[str, Any], algorithm: str, dek: Mapping[str, Any]) -> _Key:
+        try:
+            sealed = base64.b64decode(dek["encryptedKeyMaterial"])
+            message = _open(self._kms_key(kek), sealed)
+        except (InvalidTag, ValueError):
+            raise RuleError(
+                f"the DEK of {dek.get('subject')} cannot be decrypted: is the secret of kek "
+                f"{kek['name']} another one?"
+            ) from None
+        version, created_ms = int(dek.get("version") or 1), int(dek.get("ts") or 0)
+        return _Key(algorithm, _of_tink(algorithm, message), version, created_ms)
+
+    def _kek(self, context: RuleContext) -> Mapping[str, Any]:
+        name = _kek_name(context)
+        found = self._keks.get(name)
+        if found is None:
+            found = self._get(f"{_KEKS}/{_q(name)}")
+            if found is None:
+                found = self._create_kek(context, name)
+            self._keks[name] = found
+        for parameter, key in (("encrypt.kms.type", "kmsType"), ("encrypt.kms.key.id", "kmsKeyId")):
+            wanted = context.parameter(parameter)
+            if wanted and found[key] != wanted:
+                raise RuleError(
+                    f"found {name} with {key} {found[key]} which differs from the rule's {wanted}"
+                )
+        return found
+
+    def _create_kek(self, context: RuleContext, name: str) -> Mapping[str, Any]:
+        if context.mode == "READ":
+            raise RuleError(f"no kek found for {name} during consume")
+        kms_type = context.parameter("encrypt.kms.type")
+        key_id = context.parameter("encrypt.kms.key.id")
+        if not kms_type or not key_id:
+            raise RuleError(f"no kms type or no kms key id found for {name} during produce")
+        body = {"name": name, "kmsType": kms_type, "kmsKeyId": key_id, "shared": False}
+        try:
+            answer: Mapping[str, Any] = self._registry.request("POST", _KEKS, body)
+        except RegistryError as error:
+            if error.status != 409:
+                raise
+            answer = self._get(f"{_KEKS}/{_q(name)}") or body
+        return answer
+
+    def _kms_key(self, kek: Mapping[str, Any]) -> bytes:
+        if kek["kmsType"] != LOCAL_KMS:
+            raise RuleError(
+                f"kek {kek['name']} is kept by {kek['kmsType']}; only {LOCAL_KMS} is there"
+            )
+        if not self._secret:
+            raise RuleError(
+                f"kek {kek['name']} needs the secret of {LOCAL_KMS}: set "
+                "rule.executors._default_.param.secret"
+            )
+        derive = HKDF(algorithm=hashes.SHA256(), length=16, salt=None, info=b"")
+        return derive.derive(self._secret.encode())
+
+    def _get(self, path: str) -> Mapping[str, Any] | None:
+        try:
+            found: Mapping[str, Any] = self._registry.request("GET", path)
+        except RegistryError as error:
+            if error.status == 404:
+                return None
+            raise
+        return found
+
+
+class EncryptFieldsExecutor:
+    """Strings become base64; bytes stay bytes. Other types cannot be encrypted."""
+
+    def __init__(self, encryption: Encryption) -> None:
+        self._encryption = encryption
+
+    def visit(self, context: RuleContext) -> Callable[[Field, frozenset[str], Any], Any]:
+        def change(field: Field, tags: frozenset[str], value: Any) -> Any:
+            if value is None:
+                return None
+            if field.type not in ("STRING", "BYTES"):
+                if context.mode == "READ":
+                    return value
+                raise RuleError(f"type {field.type} not supported for encryption")
+            is_text = field.type == "STRING"
+            if context.mode == "WRITE":
+                sealed = self._encryption.encrypt(context, value.encode() if is_text else value)
+                return base64.b64encode(sealed).decode() if is_text else sealed
+            plain = self._encryption.decrypt(context, base64.b64decode(value) if is_text else value)
+            return plain.decode() if is_text else plain
+
+        return change
+
+
+class EncryptPayloadExecutor:
+    """All of a record's bytes."""
+
+    def __init__(self, encryption: Encryption) -> None:
+        self._encryption = encryption
+
+    def run(self, context: RuleContext, data: Any) -> Any:
+        if context.mode == "WRITE":
+            return self._encryption.encrypt(context, data)
+        return self._encryption.decrypt(context, data)
+
+
+def _kek_name(context: RuleContext) -> str:
+    name = context.parameter("encrypt.kek.name")
+    if not name:
+        raise RuleError("no kek name found")
+    return name
+
+
+def _algorithm(context: RuleContext) -> str:
+    name = context.parameter("encrypt.dek.algorithm") or "AES256_GCM"
+    if name not in _ALGORITHMS:
+        raise RuleError(f"encrypt.dek.algorithm {name} is none of {', '.join(_ALGORITHMS)}")
+    return name
+
+
+def _expiry_days(context: RuleContext) -> int:
+    text = context.parameter("encrypt.dek.expiry.days")
+    if text is None:
+        return 0
+    if not text.isascii() or not text.isdigit():
+        raise RuleError(f"encrypt.dek.expiry.days {text} is not a number of days")
+    return int(text)
+
+
+def _dek_path(name: str, subject: str) -> str:
+    return f"{_KEKS}/{_q(name)}/deks/{_q(subject)}"
+
+
+def _q(text: str) -> str:
+    return quote(text, safe="")

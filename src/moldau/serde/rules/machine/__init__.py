@@ -1,0 +1,1 @@
+"""Which rules run, and in which order."""

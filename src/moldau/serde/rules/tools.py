@@ -1,0 +1,75 @@
+"""RuleTools: the executors and actions of one serializer or deserializer, made when needed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from moldau.serde.registry_client import SchemaRegistryClient
+from moldau.serde.rules.dead_letters import DeadLetters
+from moldau.serde.rules.machine.errors import RuleError
+from moldau.serde.rules.running import Executor, FieldExecutor, RuleContext
+
+__all__ = ["RuleTools"]
+
+
+class RuleTools:
+    def __init__(
+        self,
+        registry: SchemaRegistryClient,
+        config: Mapping[str, Any],
+        *,
+        secret: str | None,
+        dead_letter_topic: str | None,
+    ) -> None:
+        self._registry = registry
+        self._secret = secret
+        self._executors: dict[str, Executor | FieldExecutor] = {}
+        self._dead_letters = DeadLetters(config, dead_letter_topic)
+
+    def executor(self, type: str) -> Executor | FieldExecutor:
+        found = self._executors.get(type)
+        if found is None:
+            try:
+                found = self._executors[type] = self._made(type)
+            except ImportError as error:
+                raise RuleError(
+                    f"rules of type {type} need {error.name}: pip install 'moldau[rules]'"
+                ) from None
+        return found
+
+    def act(self, action: str, context: RuleContext, error: Exception | None) -> None:
+        if action != "DLQ":
+            raise RuleError(f"Could not find rule action of type {action}")
+        self._dead_letters.send(context, error)
+
+    def close(self) -> None:
+        self._dead_letters.close()
+
+    def _made(self, type: str) -> Executor | FieldExecutor:
+        match type:
+            case "CEL":
+                from moldau.serde.rules.cel import CelExecutor
+
+                return CelExecutor()
+            case "CEL_FIELD":
+                from moldau.serde.rules.cel import CelFieldExecutor
+
+                return CelFieldExecutor()
+            case "JSONATA":
+                from moldau.serde.rules.jsonata import JsonataExecutor
+
+                return JsonataExecutor()
+            case "ENCRYPT" | "ENCRYPT_PAYLOAD":
+                from moldau.serde.rules.encryption import (
+                    EncryptFieldsExecutor,
+                    Encryption,
+                    EncryptPayloadExecutor,
+                )
+
+                encryption = Encryption(self._registry, secret=self._secret)
+                if type == "ENCRYPT":
+                    return EncryptFieldsExecutor(encryption)
+                return EncryptPayloadExecutor(encryption)
+            case _:
+                raise RuleError(f"Could not find rule executor of type {type}")
