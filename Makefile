@@ -121,6 +121,8 @@ tools:
 	ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || wanted="$$wanted postgresql"; \
 	[ -x /usr/sbin/mariadbd ] || wanted="$$wanted mariadb-server"; \
 	command -v redis-server >/dev/null || wanted="$$wanted redis-server"; \
+	[ -x /usr/sbin/mosquitto ] || wanted="$$wanted mosquitto"; \
+	[ -x /usr/sbin/sshd ] || wanted="$$wanted openssh-server"; \
 	[ -x /usr/sbin/krb5kdc ] && command -v krb5-config >/dev/null \
 	  || wanted="$$wanted krb5-kdc krb5-admin-server krb5-user libkrb5-dev"; \
 	[ -z "$$wanted" ] || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
