@@ -64,7 +64,7 @@ check: $(VENV)/.installed-test   ## ruff, strict mypy, import contracts
 unit: $(VENV)/.installed-test   ## tests without foreign clients
 	$(BIN)/pytest tests/unit tests/scripts tests/simulation -m "not long" -n $(CORES) --dist worksteal
 
-conformance: $(VENV)/.installed-test tools kafka   ## tests with foreign clients and Apache Kafka
+conformance: $(VENV)/.installed-test tools kafka elasticsearch   ## tests with foreign clients and Apache Kafka
 	$(CROWD) tests/conformance -m "not long" -n $(WORKERS) --dist loadfile
 	$(CROWD) --cluster $(DISTURBED) -m "not long" -n $(WORKERS) --dist loadfile \
 	  -k "killed or stopped"
@@ -127,6 +127,8 @@ tools:
 	[ -x /usr/sbin/mariadbd ] || wanted="$$wanted mariadb-server"; \
 	command -v redis-server >/dev/null || wanted="$$wanted redis-server"; \
 	command -v chromium >/dev/null || wanted="$$wanted chromium"; \
+	[ -x /usr/sbin/mosquitto ] || wanted="$$wanted mosquitto"; \
+	[ -x /usr/sbin/sshd ] || wanted="$$wanted openssh-server"; \
 	[ -x /usr/sbin/krb5kdc ] && command -v krb5-config >/dev/null \
 	  || wanted="$$wanted krb5-kdc krb5-admin-server krb5-user libkrb5-dev"; \
 	command -v prometheus >/dev/null || wanted="$$wanted prometheus"; \
@@ -138,12 +140,24 @@ tools:
 	  || $(BIN)/pip install -q gssapi >/dev/null 2>&1 || true
 
 # Servers that connectors are tested against and that Debian does not have; without them tests skip.
-.PHONY: parts
-parts: .cache/parts/elasticsearch-6.8.23.zip   ## fetch Elasticsearch for the tests of connectors
-.cache/parts/elasticsearch-6.8.23.zip:
-	@mkdir -p .cache/parts
-	@command -v mvn >/dev/null && mvn -q -B dependency:copy -DoutputDirectory=$(CURDIR)/.cache/parts \
+PARTS := $(CURDIR)/.cache/parts
+.PHONY: parts connectors elasticsearch
+parts: elasticsearch $(PARTS)/bin/minio $(PARTS)/bin/ferretdb   ## fetch and build servers for connectors (minutes)
+elasticsearch: $(PARTS)/elasticsearch-6.8.23.zip
+$(PARTS)/elasticsearch-6.8.23.zip:
+	@mkdir -p $(PARTS)
+	@command -v mvn >/dev/null && mvn -q -B dependency:copy -DoutputDirectory=$(PARTS) \
 	  -Dartifact=org.elasticsearch.distribution.integ-test-zip:elasticsearch:6.8.23:zip || true
+$(PARTS)/bin/minio:
+	@! command -v go >/dev/null || GOBIN=$(PARTS)/bin go install github.com/minio/minio@latest
+$(PARTS)/bin/ferretdb: tests/go/ferretdb/main.go
+	@mkdir -p $(PARTS)/ferretdb && cp $< $(PARTS)/ferretdb
+	@! command -v go >/dev/null || { cd $(PARTS)/ferretdb && { [ -f go.mod ] || go mod init ferret; } \
+	  && GOFLAGS=-mod=mod go get github.com/FerretDB/FerretDB@v1.24.0 \
+	  && GOFLAGS=-mod=mod go build -o $@ .; }
+
+connectors: $(VENV)/.installed-test tools parts   ## tests of all connectors with the servers of `make parts`
+	$(BIN)/pytest tests/conformance/connectors -n 2 --dist loadfile
 
 # Apache Kafka by Maven coordinate (tests/java/pom.xml); without Java or Maven its tests skip.
 kafka: .cache/kafka/.archived

@@ -90,6 +90,12 @@ CONNECTORS: tuple[BuiltIn, ...] = (
         "com.github.castorm.kafka.connect.http.HttpSourceConnector",
     ),
     _connector(
+        "InfluxDbSink",
+        PluginKind.SINK,
+        "influxdb.sink:InfluxDbSinkConnector",
+        "io.confluent.influxdb.InfluxDBSinkConnector",
+    ),
+    _connector(
         "JdbcSource",
         PluginKind.SOURCE,
         "jdbc.source:JdbcSourceConnector",
@@ -106,11 +112,44 @@ CONNECTORS: tuple[BuiltIn, ...] = (
         extra="connect",
     ),
     _connector(
+        "MongoSink",
+        PluginKind.SINK,
+        "mongodb.sink:MongoSinkConnector",
+        "com.mongodb.kafka.connect.MongoSinkConnector",
+        extra="connect",
+    ),
+    _connector(
+        "MongoSource",
+        PluginKind.SOURCE,
+        "mongodb.source:MongoSourceConnector",
+        "com.mongodb.kafka.connect.MongoSourceConnector",
+        extra="connect",
+    ),
+    _connector(
+        "MqttSink",
+        PluginKind.SINK,
+        "mqtt.sink:MqttSinkConnector",
+        "io.confluent.connect.mqtt.MqttSinkConnector",
+        extra="connect",
+    ),
+    _connector(
+        "MqttSource",
+        PluginKind.SOURCE,
+        "mqtt.source:MqttSourceConnector",
+        "io.confluent.connect.mqtt.MqttSourceConnector",
+        extra="connect",
+    ),
+    _connector(
         "PostgresCdc",
         PluginKind.SOURCE,
         "postgres_cdc.source:PostgresConnector",
         "io.debezium.connector.postgresql.PostgresConnector",
         extra="connect",
+    ),
+    _connector(
+        "Redrive",
+        PluginKind.SOURCE,
+        "redrive.source:RedriveConnector",
     ),
     _connector(
         "RedisSink",
@@ -141,6 +180,42 @@ CONNECTORS: tuple[BuiltIn, ...] = (
         "s3.source:S3SourceConnector",
         "io.confluent.connect.s3.source.S3SourceConnector",
         extra="connect",
+    ),
+    _connector(
+        "SplunkSink",
+        PluginKind.SINK,
+        "splunk.sink:SplunkSinkConnector",
+        "com.splunk.kafka.connect.SplunkSinkConnector",
+    ),
+    _connector(
+        "SpoolDirSource",
+        PluginKind.SOURCE,
+        "spooldir.source:SpoolDirSourceConnector",
+    ),
+    _connector(
+        "SpoolDirCsvSource",
+        PluginKind.SOURCE,
+        "spooldir.source:CsvSpoolDirConnector",
+        "com.github.jcustenborder.kafka.connect.spooldir.SpoolDirCsvSourceConnector",
+        "io.confluent.connect.sftp.SftpCsvSourceConnector",
+    ),
+    _connector(
+        "SpoolDirJsonSource",
+        PluginKind.SOURCE,
+        "spooldir.source:JsonSpoolDirConnector",
+        "com.github.jcustenborder.kafka.connect.spooldir.SpoolDirSchemaLessJsonSourceConnector",
+    ),
+    _connector(
+        "SpoolDirLineSource",
+        PluginKind.SOURCE,
+        "spooldir.source:LineSpoolDirConnector",
+        "com.github.jcustenborder.kafka.connect.spooldir.SpoolDirLineDelimitedSourceConnector",
+    ),
+    _connector(
+        "SyslogSource",
+        PluginKind.SOURCE,
+        "syslog.source:SyslogSourceConnector",
+        "io.confluent.connect.syslog.SyslogSourceConnector",
     ),
 )
 

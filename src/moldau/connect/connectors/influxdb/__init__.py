@@ -1,0 +1,1 @@
+"""InfluxDB: records as points, in its line protocol."""

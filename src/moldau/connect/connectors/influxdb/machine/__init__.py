@@ -1,0 +1,1 @@
+"""What the InfluxDB sink decides: how a record becomes a line."""

@@ -1,0 +1,1 @@
+"""MongoDB: records as documents, and changes of collections as records."""

@@ -1,0 +1,46 @@
+"""A connection to MongoDB with the settings that source and sink share."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from moldau.connect.api import ConfigDef, ConnectError, Importance, Kind, RetriableError
+
+
+def define_mongodb(config: ConfigDef) -> ConfigDef:
+    return (
+        config.define("connection.uri", Kind.STRING, "mongodb://localhost:27017",
+                      importance=Importance.HIGH, group="MongoDB",
+                      doc="mongodb://USER:PASSWORD@HOST:PORT/...")
+        .define("database", Kind.STRING, "", importance=Importance.HIGH, group="MongoDB",
+                doc="Database")
+        .define("collection", Kind.STRING, "", importance=Importance.HIGH, group="MongoDB",
+                doc="Collection; a sink takes the topic's name if it is empty")
+    )  # fmt: skip
+
+
+class MongoDb:
+    def __init__(self, config: dict[str, Any]) -> None:
+        try:
+            self.driver = import_module("pymongo")
+            self.errors = import_module("pymongo.errors")
+            self.json = import_module("bson.json_util")
+        except ImportError:
+            raise ConnectError(
+                "pymongo is not installed: pip install 'moldau[connect]' adds it"
+            ) from None
+        self.client: Any = self.driver.MongoClient(
+            config["connection.uri"], serverSelectionTimeoutMS=10_000, tz_aware=True
+        )
+
+    def failure(self, error: Exception, what: str) -> ConnectError:
+        away = (self.errors.ConnectionFailure, self.errors.ExecutionTimeout)
+        kind = RetriableError if isinstance(error, away) else ConnectError
+        return kind(f"MongoDB: {what} failed: {error}")
+
+    def is_own(self, error: Exception) -> bool:
+        return isinstance(error, self.errors.PyMongoError)
+
+    def close(self) -> None:
+        self.client.close()

@@ -1,0 +1,167 @@
+"""The MongoDB source: the change stream of a collection, a database or all; documents first if
+`startup.mode=copy_existing`.
+
+The offset is the stream's resume token, so no change is missing as long as the server's log goes
+back that far.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from moldau.connect.api import (
+    ConfigDef,
+    ExactlyOnceSupport,
+    Kind,
+    OneOf,
+    Range,
+    SourceConnector,
+    SourceRecord,
+    SourceTask,
+)
+from moldau.connect.connectors.mongodb.client import MongoDb, define_mongodb
+from moldau.data.builders import STRING
+
+CONFIG: Final = (
+    define_mongodb(ConfigDef())
+    .define("topic.prefix", Kind.STRING, "", group="Records",
+            doc="Prefix of topics: PREFIX.DATABASE.COLLECTION")
+    .define("publish.full.document.only", Kind.BOOLEAN, False, group="Records",
+            doc="Whether a record is the document instead of the change")
+    .define("change.stream.full.document", Kind.STRING, "default", group="Records",
+            validator=OneOf(("default", "updateLookup", "whenAvailable", "required")),
+            doc="Whether an update has the whole document")
+    .define("startup.mode", Kind.STRING, "latest", group="Records",
+            validator=OneOf(("latest", "copy_existing")),
+            doc="Where to begin: latest, or copy_existing")
+    .define("poll.max.batch.size", Kind.INT, 1000, validator=Range(1), group="Records",
+            doc="How many records one poll returns")
+    .define("poll.await.time.ms", Kind.LONG, 5000, validator=Range(1), group="Records",
+            doc="How long the server waits for changes")
+)  # fmt: skip
+
+
+class MongoSourceConnector(SourceConnector):
+    DESCRIPTION = "Changes of MongoDB's collections to topics"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._props: dict[str, str] = {}
+
+    @classmethod
+    def config(cls) -> ConfigDef:
+        return CONFIG
+
+    def start(self, props: Mapping[str, str]) -> None:
+        CONFIG.parse(props)
+        self._props = dict(props)
+
+    def task_class(self) -> type[SourceTask]:
+        return MongoSourceTask
+
+    def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
+        return [dict(self._props)]
+
+    def exactly_once_support(self, props: Mapping[str, str]) -> ExactlyOnceSupport:
+        copies = CONFIG.parse(props)["startup.mode"] == "copy_existing"
+        return ExactlyOnceSupport.UNSUPPORTED if copies else ExactlyOnceSupport.SUPPORTED
+
+
+class MongoSourceTask(SourceTask):
+    def __init__(self) -> None:
+        super().__init__()
+        self._stopped = threading.Event()
+        self._stream: Any = None
+        self._copy: Iterator[SourceRecord] | None = None
+        self._token: Any = None
+
+    def start(self, props: Mapping[str, str]) -> None:
+        config = self._config = CONFIG.parse(props)
+        self._mongo = MongoDb(config)
+        names = [name for name in (config["database"], config["collection"]) if name]
+        self._partition = {"ns": ".".join(names) or "*"}
+
+    def _watched(self) -> Any:
+        found = self._mongo.client
+        for name in (self._config["database"], self._config["collection"]):
+            found = found[name] if name else found
+        return found
+
+    def poll(self) -> Sequence[SourceRecord] | None:
+        try:
+            if self._stream is None:
+                self._begin()
+            return self._next() or None
+        except Exception as error:
+            if self._stopped.is_set():
+                return None
+            if self._mongo.is_own(error):
+                self._stream = None
+                raise self._mongo.failure(error, f"reading {self._partition['ns']}") from error
+            raise
+
+    def _begin(self) -> None:
+        stored = self.context.offset_storage_reader.offset(self._partition) or {}
+        token = self._token or stored.get("_id")
+        options: dict[str, Any] = {"max_await_time_ms": self._config["poll.await.time.ms"]}
+        if isinstance(token, str):
+            options["resume_after"] = self._mongo.json.loads(token)
+        if self._config["change.stream.full.document"] != "default":
+            options["full_document"] = self._config["change.stream.full.document"]
+        self._stream = self._watched().watch(**options)
+        if token is None and self._config["startup.mode"] == "copy_existing":
+            # The stream is open already, so nothing is missed in between.
+            self._copy = self._existing()
+
+    def _existing(self) -> Iterator[SourceRecord]:
+        database = self._mongo.client[self._config["database"]]
+        names = [self._config["collection"]] if self._config["collection"] else None
+        for name in names or database.list_collection_names():
+            for document in database[name].find():
+                change = {
+                    "operationType": "insert",
+                    "ns": {"db": self._config["database"], "coll": name},
+                    "documentKey": {"_id": document["_id"]},
+                    "fullDocument": document,
+                }
+                yield self._record(change, None)
+
+    def _next(self) -> list[SourceRecord]:
+        found: list[SourceRecord] = []
+        size = self._config["poll.max.batch.size"]
+        if self._copy is not None:
+            for record in self._copy:
+                found.append(record)
+                if len(found) >= size:
+                    return found
+            self._copy = None
+            return found
+        while len(found) < size and (change := self._stream.try_next()) is not None:
+            self._token = self._mongo.json.dumps(change["_id"])
+            record = self._record(change, self._token)
+            if record.value is not None or not self._config["publish.full.document.only"]:
+                found.append(record)
+        return found
+
+    def _record(self, change: Mapping[str, Any], token: str | None) -> SourceRecord:
+        place = change.get("ns") or {}
+        parts = (self._config["topic.prefix"], place.get("db"), place.get("coll"))
+        shown: Any = change
+        if self._config["publish.full.document.only"]:
+            shown = change.get("fullDocument")
+        key = self._mongo.json.dumps(change.get("documentKey") or {})
+        return SourceRecord(
+            self._partition,
+            None if token is None else {"_id": token},
+            ".".join(part for part in parts if part),
+            key=key,
+            key_schema=STRING,
+            value=None if shown is None else self._mongo.json.dumps(shown),
+            value_schema=None if shown is None else STRING,
+        )
+
+    def stop(self) -> None:
+        self._stopped.set()
+        self._mongo.close()

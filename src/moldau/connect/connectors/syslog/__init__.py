@@ -1,0 +1,1 @@
+"""Syslog: messages of the network as records."""

@@ -1,0 +1,1 @@
+"""What the syslog source decides: what a message says."""
