@@ -269,7 +269,6 @@ CONNECTIONS_CREATED: Final = _socket("connection-creation-total", "connections a
 CONNECTIONS_CLOSED: Final = _socket("connection-close-total", "connections closed")
 BYTES_RECEIVED: Final = _socket("incoming-byte-total", "bytes received")
 BYTES_SENT: Final = _socket("outgoing-byte-total", "bytes sent")
-SOCKET_REQUESTS: Final = _socket("request-total", "requests received")
 SUCCESSFUL_LOGINS: Final = _socket("successful-authentication-total", "logins")
 FAILED_LOGINS: Final = _socket("failed-authentication-total", "failed logins")
 EXPIRED_KILLED: Final = _socket("expired-connections-killed-count", "closed: login has ended")

@@ -16,7 +16,7 @@ import logging
 import struct
 from collections.abc import Awaitable, Mapping
 from time import perf_counter_ns
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from moldau.broker.metrics.requests import ApiMetrics, RequestMetrics
 from moldau.broker.network.context import ConnectionInfo, RequestContext
@@ -95,28 +95,6 @@ class Dispatcher:
         )
         self._running: set[asyncio.Task[Reply]] = set()
 
-    def dispatch(self, connection: ConnectionInfo, frame: memoryview) -> Reply | Awaitable[Reply]:
-        if self._metrics is None:
-            return self._dispatch(connection, frame)
-        started_ns = perf_counter_ns()
-        size = len(frame)
-        reply = self._dispatch(connection, frame)
-        target = connection.target
-        if target is None:
-            return reply
-        metrics = target.follower_metrics if connection.is_follower else target.metrics
-        if metrics is None:
-            metrics = self._metrics_of(self._metrics, target, connection)
-        if connection.mute_ms:
-            metrics.throttle.update(connection.mute_ms)
-        if reply is None or isinstance(reply, (bytes, list)):
-            metrics.done(started_ns, size)
-            return reply
-        # Mostly it is a future already; a coroutine would become one in the connection.
-        future = reply if isinstance(reply, asyncio.Future) else asyncio.ensure_future(reply)
-        metrics.waits(started_ns, size, future)
-        return future
-
     @staticmethod
     def _metrics_of(
         metrics: RequestMetrics, target: _Target, connection: ConnectionInfo
@@ -132,7 +110,8 @@ class Dispatcher:
             target.metrics = found
         return found
 
-    def _dispatch(self, connection: ConnectionInfo, frame: memoryview) -> Reply | Awaitable[Reply]:
+    def dispatch(self, connection: ConnectionInfo, frame: memoryview) -> Reply | Awaitable[Reply]:
+        started_ns = perf_counter_ns()
         targets = self._targets
         try:
             api_and_version, correlation_id, length = _HEADER.unpack_from(frame)
@@ -146,9 +125,7 @@ class Dispatcher:
                 client_id = str(frame[_HEADER.size : position], "utf-8")
                 position += target.flexible
         except (KeyError, struct.error, UnicodeDecodeError, WireError) as error:
-            connection.target = None
             return self._answer_unserved(targets, frame, error)
-        connection.target = target
         context = RequestContext(
             target.key,
             target.version,
@@ -161,14 +138,31 @@ class Dispatcher:
             connection.connection_id,
             connection,
         )
+        reply: Reply | Awaitable[Reply]
         if not target.raw:
-            return self._answer_generic(target, context, frame, position)
-        if target.copies_frame:
-            frame = memoryview(bytearray(frame))
-        try:
-            return target.handle(context, frame, position)  # type: ignore[no-any-return]
-        except (ApiError, WireError, InvalidRequest) as error:
-            raise InvalidRequest(f"{_name(target)}: {error}") from error
+            reply = self._answer_generic(target, context, frame, position)
+        else:
+            if target.copies_frame:
+                frame = memoryview(bytearray(frame))
+            try:
+                reply = target.handle(context, frame, position)
+            except (ApiError, WireError, InvalidRequest) as error:
+                raise InvalidRequest(f"{_name(target)}: {error}") from error
+        if self._metrics is None:
+            return reply
+        metrics = target.follower_metrics if connection.is_follower else target.metrics
+        if metrics is None:
+            metrics = self._metrics_of(self._metrics, target, connection)
+        if connection.mute_ms:
+            metrics.throttle.update(connection.mute_ms)
+        kind = type(reply)
+        if kind is bytes or kind is list or reply is None:
+            metrics.answered(started_ns, len(frame))
+            return reply
+        # Mostly it is a future already; a coroutine would become one in the connection.
+        future = asyncio.ensure_future(cast(Awaitable[Reply], reply))
+        metrics.waits(started_ns, len(frame), future)
+        return future
 
     def is_pipelined(self, frame: memoryview) -> bool:
         return bytes(frame[:2]) in self._pipelined

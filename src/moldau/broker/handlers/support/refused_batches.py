@@ -16,8 +16,8 @@ _REASONS: Final = {
 
 def count_refused(meters: PartitionMeters, error: Exception) -> None:
     """A batch for this partition was refused."""
-    meters.produces.mark(1)
     topic = meters.topic
+    topic.produces.mark(1)
     topic.mark("FailedProduceRequestsPerSec")
     reason = _REASONS.get(error.code) if isinstance(error, ApiError) else None
     if reason is not None:
