@@ -95,6 +95,10 @@ KILLS ?= 1000
 kills: $(VENV)/.installed-test   ## SIGKILLs of a broker under a producer and a group (KILLS=1000, long)
 	PYTHONPATH=tests $(BIN)/python -m kills --count $(KILLS) $(if $(SEED),--seed $(SEED))
 
+.PHONY: runbook
+runbook: $(VENV)/.installed-test | tools   ## make each trouble of docs/runbook.md; Prometheus names it
+	$(BIN)/pytest tests/conformance/test_runbook.py
+
 .PHONY: fuzz
 FRAMES ?= 1000000
 fuzz: $(VENV)/.installed-test   ## malformed frames against a broker (FRAMES=1000000, SEED=, long)

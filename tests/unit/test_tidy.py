@@ -54,7 +54,6 @@ BESIDE = {
     "moldau.client.type_parameters": "type variables of the generic clients",
     "moldau.http.config": "the settings of an HTTP service",
     "moldau.http.keys": "the keys of an HTTP service, which services add theirs to",
-    "moldau.http.metrics": "what services count in",
     "moldau.pipelines.errors": _VALUES,
     "moldau.services.registry.config_keys": "the keys of its properties file",
     "moldau.services.rest.config": "the settings of the REST Proxy",

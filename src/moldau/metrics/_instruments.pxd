@@ -79,6 +79,7 @@ cdef class ApiTimes:
     cdef Meter _requests
     cdef RequestTimes _times
 
+    @cython.locals(now_ns=cython.longlong)
     cpdef void answered(self, long long started_ns, long long size)
     cpdef void begun(self)
     cpdef void ended(self, long long local_ns, long long remote_ns, long long size)

@@ -267,8 +267,9 @@ class ApiTimes:
 
     def answered(self, started_ns: int, size: int) -> None:
         """A request of `size` bytes, begun at `started_ns` (perf_counter_ns), is answered now."""
+        now_ns = perf_counter_ns()
         self._requests.mark(1)
-        self._times.record(perf_counter_ns() - started_ns, 0, size)
+        self._times.record(now_ns - started_ns, 0, size)
 
     def begun(self) -> None:
         """A request waits; `ended` follows."""

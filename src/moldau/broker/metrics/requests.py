@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from moldau.broker.metrics.tables import ERRORS, REQUEST, REQUESTS
 from moldau.metrics import ApiTimes, Meter, Registry, RequestTimes
+from moldau.wire.apis import API_BY_KEY, ApiKey
 from moldau.wire.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ __all__ = ["ApiMetrics", "RequestMetrics"]
 class ApiMetrics:
     """Of one API in one version; `times` is shared by its versions."""
 
-    __slots__ = ("answered", "name", "requests", "throttle", "times")
+    __slots__ = ("answered", "name", "requests", "times")
 
     def __init__(
         self, metrics: RequestMetrics, name: str, version: int, parent: ApiMetrics | None = None
@@ -35,8 +36,8 @@ class ApiMetrics:
         self.times = metrics.times(name, None if parent is None else parent.name)
         #: The hot path calls this, and nothing else.
         self.answered = ApiTimes(self.requests, self.times).answered
-        #: Of clients over their quotas only.
-        self.throttle = registry.histogram(REQUEST["ThrottleTimeMs"], name)
+        # Of clients over their quotas only: updated in `throttled`.
+        registry.histogram(REQUEST["ThrottleTimeMs"], name)
 
     def waits(self, started_ns: int, size: int, reply: asyncio.Future[Any]) -> None:
         """A request was begun and is answered later."""
@@ -65,6 +66,11 @@ class RequestMetrics:
         if found is None:
             found = self._apis[name, version] = ApiMetrics(self, name, version, parent)
         return found
+
+    def throttled(self, key: ApiKey, throttle_ms: int) -> None:
+        """A client of this API is held back."""
+        name = "FetchConsumer" if key is ApiKey.FETCH else API_BY_KEY[key].name
+        self.registry.histogram(REQUEST["ThrottleTimeMs"], name).update(throttle_ms)
 
     def times(self, name: str, parent: str | None = None) -> RequestTimes:
         found = self._times.get(name)

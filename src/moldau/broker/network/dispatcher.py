@@ -153,8 +153,6 @@ class Dispatcher:
         metrics = target.follower_metrics if connection.is_follower else target.metrics
         if metrics is None:
             metrics = self._metrics_of(self._metrics, target, connection)
-        if connection.mute_ms:
-            metrics.throttle.update(connection.mute_ms)
         kind = type(reply)
         if kind is bytes or kind is list or reply is None:
             metrics.answered(started_ns, len(frame))
