@@ -14,9 +14,9 @@ import asyncio
 import inspect
 import logging
 import struct
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from time import perf_counter_ns
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from moldau.broker.metrics.requests import ApiMetrics, RequestMetrics
 from moldau.broker.network.context import ConnectionInfo, RequestContext
@@ -38,6 +38,9 @@ _HEADER_START: Final = struct.Struct(">hhi")
 #: The same with key and version as one number, and the length of the client id.
 _HEADER: Final = struct.Struct(">iih")
 
+#: Responses that are there when a handler returns.
+_AT_ONCE: Final = (bytes, list)
+
 logger = logging.getLogger(__name__)
 
 
@@ -45,13 +48,13 @@ class _Target:
     """A route in one version, looked up by the first four bytes of a request."""
 
     __slots__ = (
+        "answered",
+        "answered_follower",
         "api",
         "copies_frame",
         "flexible",
-        "follower_metrics",
         "handle",
         "key",
-        "metrics",
         "raw",
         "request",
         "version",
@@ -67,8 +70,8 @@ class _Target:
         # Loaded with the first request: most versions are never used.
         self.request: type[Message] | None = None
         # Made with the first request, too.
-        self.metrics: ApiMetrics | None = None
-        self.follower_metrics: ApiMetrics | None = None
+        self.answered: Callable[[int, int], None] | None = None
+        self.answered_follower: Callable[[int, int], None] | None = None
         # A coroutine starts only after dispatch has returned, when the frame is gone.
         self.copies_frame = route.raw and inspect.iscoroutinefunction(route.handle)
 
@@ -105,9 +108,9 @@ class Dispatcher:
             name = "FetchFollower" if connection.is_follower else "FetchConsumer"
             found = metrics.api(name, target.version, found)
         if connection.is_follower:
-            target.follower_metrics = found
+            target.answered_follower = found.answered
         else:
-            target.metrics = found
+            target.answered = found.answered
         return found
 
     def dispatch(self, connection: ConnectionInfo, frame: memoryview) -> Reply | Awaitable[Reply]:
@@ -148,18 +151,30 @@ class Dispatcher:
                 reply = target.handle(context, frame, position)
             except (ApiError, WireError, InvalidRequest) as error:
                 raise InvalidRequest(f"{_name(target)}: {error}") from error
+        answered = target.answered_follower if connection.is_follower else target.answered
+        if answered is None or (reply is not None and type(reply) not in _AT_ONCE):
+            return self._measured(target, connection, reply, started_ns, len(frame))
+        answered(started_ns, len(frame))
+        return reply
+
+    def _measured(
+        self,
+        target: _Target,
+        connection: ConnectionInfo,
+        reply: Reply | Awaitable[Reply],
+        started_ns: int,
+        size: int,
+    ) -> Reply | Awaitable[Reply]:
+        """A request that waits, or the first one of its kind."""
         if self._metrics is None:
             return reply
-        metrics = target.follower_metrics if connection.is_follower else target.metrics
-        if metrics is None:
-            metrics = self._metrics_of(self._metrics, target, connection)
-        kind = type(reply)
-        if kind is bytes or kind is list or reply is None:
-            metrics.answered(started_ns, len(frame))
+        metrics = self._metrics_of(self._metrics, target, connection)
+        if reply is None or isinstance(reply, (bytes, list)):
+            metrics.answered(started_ns, size)
             return reply
         # Mostly it is a future already; a coroutine would become one in the connection.
-        future = asyncio.ensure_future(cast(Awaitable[Reply], reply))
-        metrics.waits(started_ns, len(frame), future)
+        future = asyncio.ensure_future(reply)
+        metrics.waits(started_ns, size, future)
         return future
 
     def is_pipelined(self, frame: memoryview) -> bool:
