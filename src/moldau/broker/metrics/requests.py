@@ -57,6 +57,7 @@ class RequestMetrics:
     def __init__(self, registry: Registry) -> None:
         self.registry = registry
         self._times: dict[str, RequestTimes] = {}
+        self._failed: dict[str, int] = {}
         self._apis: dict[tuple[str, int], ApiMetrics] = {}
 
     def api(self, name: str, version: int, parent: ApiMetrics | None = None) -> ApiMetrics:
@@ -66,6 +67,11 @@ class RequestMetrics:
         if found is None:
             found = self._apis[name, version] = ApiMetrics(self, name, version, parent)
         return found
+
+    def counts(self, name: str) -> tuple[int, int]:
+        """How many requests of an API were answered, and how many with an error."""
+        times = self._times.get(name)
+        return (0 if times is None else times.count), self._failed.get(name, 0)
 
     def throttled(self, key: ApiKey, throttle_ms: int) -> None:
         """A client of this API is held back."""
@@ -88,6 +94,7 @@ class RequestMetrics:
 
     def error(self, name: str, code: int) -> None:
         if code:
+            self._failed[name] = self._failed.get(name, 0) + 1
             try:
                 text = ErrorCode(code).name
             except ValueError:
