@@ -100,6 +100,10 @@ STREAMS_KILLS ?= 50
 streams-kills: $(VENV)/.installed-test   ## SIGKILLs of instances during a word count (STREAMS_KILLS=50, long)
 	PYTHONPATH=tests $(BIN)/python -m support.streams_kills --count $(STREAMS_KILLS) $(if $(SEED),--seed $(SEED))
 
+.PHONY: runbook
+runbook: $(VENV)/.installed-test | tools   ## make each trouble of docs/runbook.md; Prometheus names it
+	$(BIN)/pytest tests/conformance/test_runbook.py
+
 .PHONY: fuzz
 FRAMES ?= 1000000
 fuzz: $(VENV)/.installed-test   ## malformed frames against a broker (FRAMES=1000000, SEED=, long)

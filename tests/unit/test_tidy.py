@@ -60,7 +60,6 @@ BESIDE = {
     "moldau.connect.connector_config": "the settings of every connector",
     "moldau.http.config": "the settings of an HTTP service",
     "moldau.http.keys": "the keys of an HTTP service, which services add theirs to",
-    "moldau.http.metrics": "what services count in",
     "moldau.pipelines.errors": _VALUES,
     "moldau.services.connect.membership": "what a herder asks of its group: only types",
     "moldau.services.registry.config_keys": "the keys of its properties file",

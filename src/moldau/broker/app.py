@@ -121,6 +121,7 @@ class Node:
         if environment.metrics is not None:
             self.observation = NodeObservation(environment.metrics, config)
             self.logs.context.on_flushed = environment.metrics.flush.update
+            self._quotas.on_throttled = environment.metrics.requests.throttled
 
     def _audit_log(self, config: BrokerConfig) -> AuditLog | None:
         """None if nothing is to be audited; ConfigError if `moldau.audit.*` is wrong."""

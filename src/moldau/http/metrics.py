@@ -1,28 +1,28 @@
-"""Counters of a service, printed as Prometheus reads them.
+"""The metrics of a service: a registry of its own, printed as Prometheus reads it.
 
-The one place that services count in until moldau.metrics takes over: `counter` and `gauge` are all
-that they use. Labels are bounded by the caller: route templates, not paths.
+`counter` and `gauge` are what services use; `registry` is for whatever else is measured. Labels are
+bounded by the caller: route templates, not paths.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final
+import time
+from collections.abc import Callable, Iterator
 
-__all__ = ["Counter", "Metrics"]
+from moldau.metrics import Kind, Registry, Spec, prometheus
+from moldau.metrics.prometheus import CONTENT_TYPE as CONTENT_TYPE
+from moldau.metrics.registry import Reading
 
-CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+__all__ = ["CONTENT_TYPE", "Counter", "Metrics"]
 
 
 class Counter:
     """A number that only grows, per combination of label values."""
 
-    __slots__ = ("help", "labels", "name", "values")
+    __slots__ = ("spec", "values")
 
-    def __init__(self, name: str, help: str, labels: tuple[str, ...]) -> None:
-        self.name = name
-        self.help = help
-        self.labels = labels
+    def __init__(self, spec: Spec) -> None:
+        self.spec = spec
         self.values: dict[tuple[str, ...], float] = {}
 
     def add(self, *labels: str, amount: float = 1) -> None:
@@ -34,31 +34,26 @@ class Metrics:
 
     def __init__(self, prefix: str) -> None:
         self._prefix = prefix
+        self.registry = Registry(time.monotonic)
         self._counters: dict[str, Counter] = {}
-        self._gauges: dict[str, tuple[str, Callable[[], float]]] = {}
+        self.registry.collector(self._collect)
 
     def counter(self, name: str, help: str, *labels: str) -> Counter:
         """The counter of this name; made when it is first asked for."""
-        return self._counters.setdefault(name, Counter(name, help, labels))
+        known = self._counters.get(name)
+        if known is None:
+            spec = Spec(self._prefix, "", name, Kind.COUNTER, help, labels)
+            known = self._counters[name] = Counter(spec)
+        return known
 
     def gauge(self, name: str, help: str, read: Callable[[], float]) -> None:
         """A number that is read when it is printed."""
-        self._gauges[name] = (help, read)
+        self.registry.gauge(Spec(self._prefix, "", name, Kind.GAUGE, help), read)
 
     def render(self) -> str:
-        lines: list[str] = []
+        return "".join(prometheus.lines(self.registry.collect()))
+
+    def _collect(self) -> Iterator[tuple[Spec, tuple[str, ...], Reading]]:
         for counter in self._counters.values():
-            name = f"{self._prefix}_{counter.name}"
-            lines += [f"# HELP {name} {counter.help}", f"# TYPE {name} counter"]
             for values, amount in sorted(counter.values.items()):
-                pairs = zip(counter.labels, values, strict=True)
-                text = ",".join(f'{label}="{_escaped(value)}"' for label, value in pairs)
-                lines.append(f"{name}{{{text}}} {amount:g}" if text else f"{name} {amount:g}")
-        for name, (help, read) in self._gauges.items():
-            full = f"{self._prefix}_{name}"
-            lines += [f"# HELP {full} {help}", f"# TYPE {full} gauge", f"{full} {read():g}"]
-        return "\n".join(lines) + "\n"
-
-
-def _escaped(value: str) -> str:
-    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+                yield counter.spec, values, amount

@@ -4,6 +4,8 @@ A metric is declared once, in a table (`Spec`): its MBean, kind, tags and meanin
 is printed, pushed or read back follows from the declaration.
 """
 
+from moldau.metrics._instruments import ApiTimes as ApiTimes
+from moldau.metrics._instruments import Flow as Flow
 from moldau.metrics._instruments import Histogram as Histogram
 from moldau.metrics._instruments import Meter as Meter
 from moldau.metrics._instruments import RequestTimes as RequestTimes

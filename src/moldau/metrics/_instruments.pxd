@@ -74,3 +74,19 @@ cdef class RequestTimes:
     cdef public long long count
 
     cpdef void record(self, long long local_ns, long long remote_ns, long long size, long long failed=*)
+
+cdef class ApiTimes:
+    cdef Meter _requests
+    cdef RequestTimes _times
+
+    @cython.locals(now_ns=cython.longlong)
+    cpdef void answered(self, long long started_ns, long long size)
+    cpdef void begun(self)
+    cpdef void ended(self, long long local_ns, long long remote_ns, long long size)
+
+cdef class Flow:
+    cdef readonly Meter operations
+    cdef readonly Meter size
+    cdef readonly Meter records
+
+    cpdef void passed(self, long long size, long long records=*)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from array import array
+from time import perf_counter_ns
 from typing import Final
 
 STEP_SECONDS: Final = 5.0
@@ -255,3 +256,40 @@ class RequestTimes:
             self._none.mark(1)
         if self._parent is not None:
             self._parent.record(local_ns, remote_ns, size, failed)
+
+
+class ApiTimes:
+    """One API in one version: counts its requests, and passes their times on."""
+
+    def __init__(self, requests: Meter, times: RequestTimes) -> None:
+        self._requests = requests
+        self._times = times
+
+    def answered(self, started_ns: int, size: int) -> None:
+        """A request of `size` bytes, begun at `started_ns` (perf_counter_ns), is answered now."""
+        now_ns = perf_counter_ns()
+        self._requests.mark(1)
+        self._times.record(now_ns - started_ns, 0, size)
+
+    def begun(self) -> None:
+        """A request waits; `ended` follows."""
+        self._requests.mark(1)
+
+    def ended(self, local_ns: int, remote_ns: int, size: int) -> None:
+        self._times.record(local_ns, remote_ns, size)
+
+
+class Flow:
+    """What passes somewhere: operations, bytes and records, counted by one call."""
+
+    def __init__(self, operations: Meter, size: Meter, records: Meter | None = None) -> None:
+        self.operations = operations
+        self.size = size
+        self.records = records
+
+    def passed(self, size: int, records: int = 0) -> None:
+        self.operations.mark(1)
+        if size:
+            self.size.mark(size)
+        if records and self.records is not None:
+            self.records.mark(records)

@@ -67,6 +67,7 @@ class MetricsEndpoint:
         self._port = port
         self._clients = clients
         self._server: asyncio.Server | None = None
+        self._stopping = False
         self._open: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
 
     @property
@@ -82,6 +83,7 @@ class MetricsEndpoint:
         self._port = self._server.sockets[0].getsockname()[1]
 
     async def stop(self) -> None:
+        self._stopping = True
         if self._server is not None:
             self._server.close()
         # Closed rather than cancelled: asyncio's streams report a cancelled task as an error.
@@ -106,7 +108,8 @@ class MetricsEndpoint:
         except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             pass
         except Exception:
-            logger.exception("serving metrics failed")
+            if not self._stopping:
+                logger.exception("serving metrics failed")
         finally:
             self._open.pop(task, None)
             writer.close()

@@ -113,6 +113,20 @@ def test_an_objective_uses_up_its_budget() -> None:
     assert report.budget < 0
 
 
+def test_windows_are_exact_however_long_the_period_is() -> None:
+    tracker = Tracker(Objective("writes", "availability", 0.99, long_window_s=5, short_window_s=2))
+    for tenth in range(600):
+        # Fifty seconds of good events, then ten of bad ones.
+        tracker.record(tenth < 500, tenth / 10)
+    report = tracker.report(60)
+    assert report.short_burn_rate == pytest.approx(100)
+    assert report.long_burn_rate == pytest.approx(100)
+    assert report.burning
+    for tenth in range(600, 700):
+        tracker.record(True, tenth / 10)
+    assert not tracker.report(70).burning
+
+
 def test_an_alert_is_announced_once_and_once_as_resolved() -> None:
     alerts = Alerts(holds_s=10)
     trouble = Condition("Trouble", "critical", "it is wrong", (("topic", "orders"),))

@@ -9,6 +9,7 @@ COORDINATOR_LOAD_IN_PROGRESS, and NOT_COORDINATOR where there is none.
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -34,6 +35,8 @@ from moldau.wire.record_values import (
 
 R = TypeVar("R")
 
+#: For metrics.
+LOAD_TIMES_KEPT = 100
 # Replaying a record takes some microseconds; after so many the loop gets its turn.
 _REPLAY_COUNT_PER_TURN = 1_000
 
@@ -68,6 +71,8 @@ class CoordinatorRuntime(Generic[S]):
         self._report_bug = report_bug
         self._perform = perform or _no_actions
         self._seats: dict[int, _Seat[S]] = {}
+        #: How long the last ones took to load.
+        self.load_times_ms: deque[int] = deque(maxlen=LOAD_TIMES_KEPT)
 
     # Leadership.
 
@@ -112,6 +117,14 @@ class CoordinatorRuntime(Generic[S]):
     def partitions(self) -> list[int]:
         """The partitions led here, loaded or not."""
         return sorted(self._seats)
+
+    def count_states(self) -> dict[str, int]:
+        """How many partitions are active, are being loaded, and have failed."""
+        counts = {"active": 0, "loading": 0, "failed": 0}
+        for seat in self._seats.values():
+            state = "failed" if seat.shell.closed else "active"
+            counts["loading" if seat.loading is not None else state] += 1
+        return counts
 
     # Requests.
 
@@ -165,8 +178,10 @@ class CoordinatorRuntime(Generic[S]):
 
     async def _load(self, seat: _Seat[S]) -> None:
         shell = seat.shell
+        began_ms = self._clock.elapsed_ms()
         try:
             await self._replay_log(shell)
+            self.load_times_ms.append(self._clock.elapsed_ms() - began_ms)
         except Exception as error:
             # Unreadable state must not be served, nor overwritten by an empty one.
             self._report_bug(error)

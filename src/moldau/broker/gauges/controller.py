@@ -14,6 +14,7 @@ from moldau.broker.metrics.node import NodeMetrics
 from moldau.clock import Clock
 from moldau.metrics import Spec
 from moldau.metrics.registry import Reading
+from moldau.wire.uuids import ZERO_UUID, uuid_to_text
 
 Samples: TypeAlias = Iterator[tuple[Spec, tuple[str, ...], Reading]]
 
@@ -74,7 +75,7 @@ class ControllerGauges:
         yield t.APPLIED_TIMESTAMP, (), metadata.applied_time_ms
         yield t.APPLIED_LAG, (), 0 if active else age_ms
         yield t.COMMITTED_OFFSET, (), metadata.high_watermark - 1
-        yield t.METADATA_ERRORS, (), 0
+        yield t.METADATA_ERRORS, (), metadata.publication.failure_count
 
     def _cluster(self, image: MetadataImage, active: bool) -> Samples:
         brokers = image.brokers.values()
@@ -122,6 +123,8 @@ class QuorumGauges:
         yield t.RAFT_LEADER, (), raft.leader_id
         yield t.RAFT_EPOCH, (), raft.epoch
         yield t.RAFT_VOTE, (), -1 if voted is None else voted.id
+        directory = None if voted is None else voted.directory_id
+        yield t.RAFT_VOTE_DIRECTORY, (), uuid_to_text(directory or ZERO_UUID)
         yield t.RAFT_HIGH_WATERMARK, (), raft.high_watermark
         yield t.RAFT_END, (), raft.log.end_offset
         yield t.RAFT_END_EPOCH, (), raft.log.last_epoch
@@ -132,8 +135,9 @@ class QuorumGauges:
         yield t.METADATA_OFFSET, (), metadata.offset
         yield t.METADATA_TIMESTAMP, (), metadata.applied_time_ms
         yield t.METADATA_LAG, (), max(0, self._clock.now_ms() - metadata.applied_time_ms)
+        # A node that cannot load its metadata does not start.
         yield t.LOAD_ERRORS, (), 0
-        yield t.APPLY_ERRORS, (), 0
+        yield t.APPLY_ERRORS, (), metadata.publication.failure_count
         yield t.CONTROLLER_ID, (), raft.leader_id
         yield t.METADATA_VERSION, (), image.metadata_version
         for name, level in metadata.finalized_features.items():

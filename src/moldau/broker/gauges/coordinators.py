@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
+from moldau.broker.coordinator.runtime import CoordinatorRuntime
 from moldau.broker.coordinators import Coordinators
 from moldau.broker.machine.telemetry import ClientTelemetry
 from moldau.broker.metrics import controller_tables as t
+from moldau.broker.metrics.node import NodeMetrics
 from moldau.broker.share.manager import SharePartitionManager
 from moldau.metrics import Spec
 from moldau.metrics.registry import Reading
@@ -29,14 +31,20 @@ class CoordinatorGauges:
         coordinators: Coordinators,
         share_partitions: SharePartitionManager,
         telemetry: ClientTelemetry,
+        metrics: NodeMetrics,
     ) -> None:
+        self._metrics = metrics
+        self._generations: dict[tuple[str, str], int] = {}
+        self._rebalances: Counter[str] = Counter()
         self._coordinators = coordinators
         self._share_partitions = share_partitions
         self._telemetry = telemetry
 
     def collect(self) -> Samples:
         yield from self._groups()
+        yield from self._shards()
         yield from self._transactions()
+        self._count_share_requests()
         yield t.SHARE_SESSIONS, (), len(self._share_partitions.sessions)
         yield t.SHARE_PARTITIONS, (), len(self._share_partitions)
         yield t.CLIENT_INSTANCES, (), self._telemetry.client_count
@@ -45,21 +53,24 @@ class CoordinatorGauges:
         runtime = self._coordinators.groups.runtime
         classic: Counter[str] = Counter()
         newer = {kind: Counter[str]() for kind in t.GROUP_STATES}
-        offsets = active = loading = 0
+        generations: dict[tuple[str, str], int] = {}
+        offsets = 0
         for index in runtime.partitions:
             try:
                 shard = runtime.read(index, lambda found: found)
             except ApiError:
-                loading += 1
                 continue
-            active += 1
             offsets += shard.offset_count
-            classic.update(each.state_name for each in shard.classic)
+            for group in shard.classic:
+                classic[group.state_name] += 1
+                generations["group-completed", group.group_id] = group.generation
             for kind, counts in newer.items():
-                groups = getattr(shard, kind).groups.values()
-                counts.update(each.state_name for each in groups)
+                for name, each in getattr(shard, kind).groups.items():
+                    counts[each.state_name] += 1
+                    generations[f"{kind}-group", name] = each.group_epoch
         yield t.NUM_GROUPS, (), classic.total()
         yield t.NUM_OFFSETS, (), offsets
+        yield t.COMMITS, (), self._coordinators.groups.commit_count
         for state, spec in t.CLASSIC_STATES.items():
             yield spec, (), classic[state]
         yield t.GROUP_COUNT, ("classic",), classic.total()
@@ -67,9 +78,49 @@ class CoordinatorGauges:
             yield t.GROUP_COUNT, (kind,), counts.total()
             for state in _STATES[kind]:
                 yield t.GROUP_STATES[kind], (state.lower(),), counts[state]
-        yield t.NUM_PARTITIONS, ("active",), active
-        yield t.NUM_PARTITIONS, ("loading",), loading
-        yield t.NUM_PARTITIONS, ("failed",), 0
+        self._count_rebalances(generations)
+        for kind, spec in t.REBALANCES.items():
+            yield spec, (), self._rebalances[kind]
+
+    def _count_rebalances(self, generations: dict[tuple[str, str], int]) -> None:
+        """A group's generation, or epoch, goes up with each of its rebalances. Those of a group
+        that was loaded, and not made here, were counted elsewhere."""
+        for key, generation in generations.items():
+            known = self._generations.get(key)
+            if known is None:
+                self._rebalances[key[0]] += generation == 1
+            else:
+                self._rebalances[key[0]] += max(0, generation - known)
+        self._generations = generations
+
+    def _shards(self) -> Samples:
+        coordinators = self._coordinators
+        runtimes: dict[str, CoordinatorRuntime[Any]] = {
+            "group": coordinators.groups.runtime,
+            "share": coordinators.share_states.runtime,
+            "transaction": coordinators.transactions.runtime,
+        }
+        for kind, runtime in runtimes.items():
+            if kind in t.NUM_PARTITIONS:
+                for state, count in runtime.count_states().items():
+                    yield t.NUM_PARTITIONS[kind], (state,), count
+            times_ms = runtime.load_times_ms
+            mean_ms = sum(times_ms) / len(times_ms) if times_ms else 0.0
+            yield t.LOAD_TIMES[kind, "avg"], (), mean_ms
+            yield t.LOAD_TIMES[kind, "max"], (), max(times_ms, default=0)
+
+    def _count_share_requests(self) -> None:
+        """Requests are counted where they arrive; Kafka also has them among the topics'."""
+        for api, name in (
+            ("ShareFetch", "ShareFetchRequestsPerSec"),
+            ("ShareAcknowledge", "ShareAcknowledgementRequestsPerSec"),
+        ):
+            arrived, failed = self._metrics.requests.counts(api)
+            for meter, count in (
+                (self._metrics.topics.all[f"Total{name}"], arrived),
+                (self._metrics.topics.all[f"Failed{name}"], failed),
+            ):
+                meter.mark(count - meter.count)
 
     def _transactions(self) -> Samples:
         known = self._coordinators.transactions.transactions()

@@ -53,7 +53,6 @@ class NetworkGauges:
             yield t.CONNECTIONS_CLOSED, place, traffic.closed
             yield t.BYTES_RECEIVED, place, traffic.received
             yield t.BYTES_SENT, place, traffic.sent
-            yield t.SOCKET_REQUESTS, place, traffic.requests
             yield t.SUCCESSFUL_LOGINS, place, traffic.logins
             yield t.FAILED_LOGINS, place, traffic.failed_logins
             yield t.EXPIRED_KILLED, place, traffic.expired

@@ -116,7 +116,7 @@ class NodeObservation:
         )
         logs = LogGauges(shared.logs, broker.cleaner, shared.environment.disk, now_ms)
         coordinators = CoordinatorGauges(
-            broker.coordinators, broker.share_partitions, broker.telemetry
+            broker.coordinators, broker.share_partitions, broker.telemetry, self._metrics
         )
         registry.collector(partitions.collect, logs.collect, coordinators.collect)
         registry.gauge(tables.BROKER_STATE, lambda: int(broker.lifecycle.state))

@@ -189,15 +189,14 @@ class _Responder:
         for slot, data in results:
             partition = slot.partition
             meters = None if partition is None else partition.meters
-            if meters is not None:
-                meters.fetches.mark(1)
-                if data.error_code:
-                    meters.topic.mark("FailedFetchRequestsPerSec")
-                elif data.records_size:
-                    if self._follower is None:
-                        meters.bytes_out.mark(data.records_size)
-                    else:
-                        meters.topic.replication_out.mark(data.records_size)
+            if meters is None:
+                continue
+            if self._follower is None:
+                meters.sent(data.records_size)
+            else:
+                meters.topic.sent_to_follower(data.records_size)
+            if data.error_code:
+                meters.topic.mark("FailedFetchRequestsPerSec")
         nodes: Sequence[NodeEndpoint] = ()
         if self._version >= NODE_ENDPOINTS_SINCE and any(
             data.error_code in LEADER_CHANGED for _, data in results if data.error_code

@@ -177,7 +177,7 @@ class ProduceHandler:
                 )
             except Exception as error:
                 answer = _without_transactional_id(index, records) or self._refused(
-                    index, partition, error
+                    index, partition, error, records
                 )
                 return self._answer(context, acks, [(key, [answer])])
             if is_safe(partition, info, acks):
@@ -274,7 +274,7 @@ class ProduceHandler:
                         self._schemas.check(inspection, key, index, partition)
                     info = self._append_verified(context, body, partition, records, verified)
                 except Exception as error:
-                    topic_answers.append(self._refused(index, partition, error))
+                    topic_answers.append(self._refused(index, partition, error, records))
                     continue
                 if not is_safe(partition, info, body.acks):
                     key_in_answers = len(answers) - 1, len(topic_answers)
@@ -308,9 +308,13 @@ class ProduceHandler:
             guard=guard,
         )
 
-    def _refused(self, index: int, partition: Partition, error: Exception) -> PartitionAnswer:
+    def _refused(
+        self, index: int, partition: Partition, error: Exception, records: memoryview | None
+    ) -> PartitionAnswer:
         if partition.meters is not None:
-            count_refused(partition.meters, error)
+            compacted = "compact" in partition.log.config.cleanup_policy
+            size = len(records or b"")
+            count_refused(partition.meters, error, size=size, compacted=compacted)
         if isinstance(error, _Unverified):
             return PartitionAnswer(index, error.code, error_message=error.message or None)
         if isinstance(error, MalformedRequest):

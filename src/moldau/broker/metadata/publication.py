@@ -19,6 +19,8 @@ class Publication:
     def __init__(self) -> None:
         self._listeners: list[Listener] = []
         self._leader_listeners: list[Callable[[], None]] = []
+        #: How often a listener has failed.
+        self.failure_count = 0
 
     def add(self, *listeners: Listener) -> None:
         self._listeners.extend(listeners)
@@ -34,7 +36,8 @@ class Publication:
     ) -> None:
         for listener in listeners:
             name = getattr(listener, "__qualname__", repr(listener))
-            contained(f"the metadata listener {name}", listener, delta, image)
+            if not contained(f"the metadata listener {name}", listener, delta, image):
+                self.failure_count += 1
 
     def publish_leader(self) -> None:
         for callback in tuple(self._leader_listeners):

@@ -109,7 +109,7 @@ class MetadataShell:
         self._clean_shutdown = clean_shutdown
         self._on_failure = on_failure
         self._local = ReplicaKey(config.node_id, directory_id)
-        self._publication = Publication()
+        self.publication = self._publication = Publication()
         self._failure: BaseException | None = None
         self._stopping = False
         self.cluster_id = cluster_id

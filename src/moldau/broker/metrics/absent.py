@@ -14,6 +14,7 @@ _NO_CHANNEL: Final = "counters of a Java network selector; peers' requests are i
 _NO_CONVERSION: Final = "records of older formats are not converted: nothing is counted"
 _NO_EVENT_LOOP: Final = "Kafka's coordinators have event queues and threads; here the loop decides"
 _NO_RATE: Final = "a rate over Kafka's own window; the total is here, and takers of rates use it"
+_AS_REPLICATION: Final = "counted as replication, like all that followers copy"
 _NO_MEASURE: Final = "not measured"
 
 ABSENT: Final = {
@@ -26,6 +27,8 @@ ABSENT: Final = {
     "kafka.server:type=app-info#StartTimeMs": "under start-time-ms",
     "kafka.server:type=app-info#commit-id": "Kafka's commit",
     "kafka.server:type=ControllerServer": "the process is the same: see KafkaServer",
+    "kafka.server:type=BrokerTopicMetrics,name=ReassignmentBytesInPerSec": _AS_REPLICATION,
+    "kafka.server:type=BrokerTopicMetrics,name=ReassignmentBytesOutPerSec": _AS_REPLICATION,
     # Threads and queues.
     "kafka.network:type=Acceptor": _NO_THREADS,
     "kafka.controller:type=ControllerEventManager,name=AvgIdleRatio": _NO_THREADS,
@@ -77,7 +80,6 @@ ABSENT: Final = {
     # Coordinators.
     "kafka.server:type=group-coordinator-metrics": _NO_EVENT_LOOP,
     "kafka.server:type=share-coordinator-metrics": _NO_EVENT_LOOP,
-    "kafka.server:type=transaction-coordinator-metrics": _NO_MEASURE,
     "kafka.server:type=ShareGroupMetrics": _NO_MEASURE,
     "kafka.server:type=ShareSessionCache,name=ShareSessionEvictionsPerSec": _NO_MEASURE,
     "kafka.server:type=client-metrics": _NO_RATE,

@@ -67,6 +67,9 @@ RAFT_STATE: Final = _attribute(_RAFT, "current-state", "leader, follower, candid
 RAFT_LEADER: Final = _attribute(_RAFT, "current-leader", "node id, -1: none")
 RAFT_EPOCH: Final = _attribute(_RAFT, "current-epoch", "epoch of the quorum")
 RAFT_VOTE: Final = _attribute(_RAFT, "current-vote", "node voted for, -1: none")
+RAFT_VOTE_DIRECTORY: Final = _attribute(
+    _RAFT, "current-vote-directory-id", "its directory id"
+)
 RAFT_HIGH_WATERMARK: Final = _attribute(_RAFT, "high-watermark", "committed up to")
 RAFT_END: Final = _attribute(_RAFT, "log-end-offset", "end of the log")
 RAFT_END_EPOCH: Final = _attribute(_RAFT, "log-end-epoch", "epoch of the last record")
@@ -99,7 +102,25 @@ GROUP_STATES: Final = {
     kind: _attribute(_COORDINATOR, f"{kind}-group-count", "groups in this state", "state")
     for kind in ("consumer", "share", "streams")
 }
-NUM_PARTITIONS: Final = _attribute(_COORDINATOR, "num-partitions", "shards by state", "state")
+REBALANCES: Final = {
+    kind: _attribute(_COORDINATOR, f"{kind}-rebalance-count", "rebalances since the start")
+    for kind in ("group-completed", "consumer-group", "share-group", "streams-group")
+}
+COMMITS: Final = _attribute(_COORDINATOR, "offset-commit-count", "offsets that were committed")
+NUM_PARTITIONS: Final = {
+    kind: _attribute(
+        f"kafka.server:type={kind}-coordinator-metrics", "num-partitions", "by state", "state"
+    )
+    for kind in ("group", "share")
+}
+LOAD_TIMES: Final = {
+    (kind, stat): _attribute(
+        f"kafka.server:type={kind}-coordinator-metrics", f"partition-load-time-{stat}",
+        "ms to load a partition's state",
+    )
+    for kind in ("group", "share", "transaction")
+    for stat in ("avg", "max")
+}  # fmt: skip
 TRANSACTIONS: Final = _gauge(
     "moldau.coordinator.transaction:type=TransactionCoordinator,name=TransactionCount",
     "transactional ids by state", "state",

@@ -40,8 +40,6 @@ _TOPIC_METERS: Final = {
 _BROKER_METERS: Final = {
     "ReplicationBytesInPerSec": ("bytes copied from leaders", "bytes"),
     "ReplicationBytesOutPerSec": ("bytes sent to followers", "bytes"),
-    "ReassignmentBytesInPerSec": ("bytes copied by a replica that is being added", "bytes"),
-    "ReassignmentBytesOutPerSec": ("bytes sent to replicas that are being added", "bytes"),
 }
 
 
@@ -139,9 +137,6 @@ FETCHER_MAX_LAG: Final = _gauge(_FETCHERS + "MaxLag", "records behind, worst par
 FETCHER_FAILED: Final = _gauge(
     _FETCHERS + "FailedPartitionsCount", "partitions that are not copied any more", "clientId"
 )
-FETCHER_MIN_RATE: Final = _gauge(
-    _FETCHERS + "MinFetchRate", "fetches per second of the slowest fetcher", "clientId"
-)
 FETCHER_DEAD: Final = _gauge(_FETCHERS + "DeadThreadCount", "fetchers that ended", "clientId")
 FETCHER_LAG: Final = _gauge(
     "kafka.server:type=FetcherLagMetrics,name=ConsumerLag", "records behind the leader",
@@ -175,9 +170,7 @@ DIR_TOTAL: Final = _gauge(
 )
 _CLEANER: Final = "kafka.log:type=LogCleaner,name="
 CLEANER_RECOPY: Final = _gauge(_CLEANER + "cleaner-recopy-percent", "kept by the last compaction")
-CLEANER_BUFFER: Final = _gauge(_CLEANER + "max-buffer-utilization-percent", "of the offset map")
 CLEANER_TIME: Final = _gauge(_CLEANER + "max-clean-time-secs", "of the last compaction")
-CLEANER_DELAY: Final = _gauge(_CLEANER + "max-compaction-delay-secs", "beyond max.compaction.lag")
 CLEANER_DEAD: Final = _gauge(_CLEANER + "DeadThreadCount", "compacting processes that failed")
 _CLEANER_MANAGER: Final = "kafka.log:type=LogCleanerManager,name="
 MAX_DIRTY: Final = _gauge(_CLEANER_MANAGER + "max-dirty-percent", "of the dirtiest log")
@@ -269,7 +262,6 @@ CONNECTIONS_CREATED: Final = _socket("connection-creation-total", "connections a
 CONNECTIONS_CLOSED: Final = _socket("connection-close-total", "connections closed")
 BYTES_RECEIVED: Final = _socket("incoming-byte-total", "bytes received")
 BYTES_SENT: Final = _socket("outgoing-byte-total", "bytes sent")
-SOCKET_REQUESTS: Final = _socket("request-total", "requests received")
 SUCCESSFUL_LOGINS: Final = _socket("successful-authentication-total", "logins")
 FAILED_LOGINS: Final = _socket("failed-authentication-total", "failed logins")
 EXPIRED_KILLED: Final = _socket("expired-connections-killed-count", "closed: login has ended")

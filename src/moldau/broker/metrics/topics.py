@@ -7,7 +7,7 @@ three. Meters are made when a partition is opened and removed with it.
 from __future__ import annotations
 
 from moldau.broker.metrics.tables import ALL_TOPICS, PARTITION, TOPIC
-from moldau.metrics import Meter, Registry
+from moldau.metrics import Flow, Meter, Registry
 
 __all__ = ["PartitionMeters", "TopicMeters", "TopicMetrics"]
 
@@ -15,14 +15,15 @@ __all__ = ["PartitionMeters", "TopicMeters", "TopicMetrics"]
 class TopicMeters:
     """Those of one topic."""
 
-    __slots__ = ("_metrics", "fetches", "name", "partitions", "produces", "replication_out")
+    __slots__ = ("_metrics", "fetches", "name", "partitions", "produces", "sent_to_follower")
 
     def __init__(self, metrics: TopicMetrics, name: str) -> None:
         self._metrics = metrics
         self.name = name
         self.produces = self.meter("TotalProduceRequestsPerSec")
         self.fetches = self.meter("TotalFetchRequestsPerSec")
-        self.replication_out = metrics.replication_out
+        #: Called with the bytes that a follower gets.
+        self.sent_to_follower = Flow(self.fetches, metrics.replication_out).passed
         self.partitions = 0
 
     def meter(self, name: str) -> Meter:
@@ -37,7 +38,7 @@ class TopicMeters:
 class PartitionMeters:
     """Those of one partition: what the hot path marks."""
 
-    __slots__ = ("bytes_in", "bytes_out", "fetches", "index", "messages_in", "produces", "topic")
+    __slots__ = ("index", "produced", "sent", "topic")
 
     def __init__(self, metrics: TopicMetrics, topic: TopicMeters, index: int) -> None:
         def meter(name: str) -> Meter:
@@ -47,11 +48,12 @@ class PartitionMeters:
 
         self.topic = topic
         self.index = index
-        self.bytes_in = meter("BytesInPerSec")
-        self.messages_in = meter("MessagesInPerSec")
-        self.bytes_out = meter("BytesOutPerSec")
-        self.produces = topic.produces
-        self.fetches = topic.fetches
+        #: Called with the bytes and records that a producer has appended.
+        self.produced = Flow(
+            topic.produces, meter("BytesInPerSec"), meter("MessagesInPerSec")
+        ).passed
+        #: Called with the bytes that a consumer gets.
+        self.sent = Flow(topic.fetches, meter("BytesOutPerSec")).passed
 
 
 class TopicMetrics:

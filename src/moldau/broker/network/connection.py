@@ -249,7 +249,6 @@ class Connection:
             frame = self._next_in_turn() if appended or self._held is not None else next_frame()
             if frame is None:
                 return sent
-            info.traffic.requests += 1
             reply = dispatch(info, frame)
             if isinstance(reply, asyncio.Future) and self._receiver.is_pipelined(frame):
                 appended.append(reply)

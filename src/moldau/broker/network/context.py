@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from moldau.broker.network.machine.traffic import Traffic
 
@@ -64,7 +64,6 @@ class ConnectionInfo:
         "principal",
         "security_protocol",
         "ssl_peer_name",
-        "target",
         "token_authenticated",
         "traffic",
     )
@@ -96,9 +95,8 @@ class ConnectionInfo:
         self.client_software_version = "unknown"
         self.mute_ms = 0
         self.grants = Grants()
-        # For metrics: whether a follower fetches here, and what the last request was for.
+        # For metrics: whether a follower fetches here.
         self.is_follower = False
-        self.target: Any = None
         self._close_listeners: dict[Callable[[ConnectionInfo], None], None] | None = {}
 
     @property

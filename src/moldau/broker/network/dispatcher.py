@@ -14,7 +14,7 @@ import asyncio
 import inspect
 import logging
 import struct
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from time import perf_counter_ns
 from typing import Any, Final
 
@@ -38,6 +38,9 @@ _HEADER_START: Final = struct.Struct(">hhi")
 #: The same with key and version as one number, and the length of the client id.
 _HEADER: Final = struct.Struct(">iih")
 
+#: Responses that are there when a handler returns.
+_AT_ONCE: Final = (bytes, list)
+
 logger = logging.getLogger(__name__)
 
 
@@ -45,13 +48,13 @@ class _Target:
     """A route in one version, looked up by the first four bytes of a request."""
 
     __slots__ = (
+        "answered",
+        "answered_follower",
         "api",
         "copies_frame",
         "flexible",
-        "follower_metrics",
         "handle",
         "key",
-        "metrics",
         "raw",
         "request",
         "version",
@@ -67,8 +70,8 @@ class _Target:
         # Loaded with the first request: most versions are never used.
         self.request: type[Message] | None = None
         # Made with the first request, too.
-        self.metrics: ApiMetrics | None = None
-        self.follower_metrics: ApiMetrics | None = None
+        self.answered: Callable[[int, int], None] | None = None
+        self.answered_follower: Callable[[int, int], None] | None = None
         # A coroutine starts only after dispatch has returned, when the frame is gone.
         self.copies_frame = route.raw and inspect.iscoroutinefunction(route.handle)
 
@@ -95,28 +98,6 @@ class Dispatcher:
         )
         self._running: set[asyncio.Task[Reply]] = set()
 
-    def dispatch(self, connection: ConnectionInfo, frame: memoryview) -> Reply | Awaitable[Reply]:
-        if self._metrics is None:
-            return self._dispatch(connection, frame)
-        started_ns = perf_counter_ns()
-        size = len(frame)
-        reply = self._dispatch(connection, frame)
-        target = connection.target
-        if target is None:
-            return reply
-        metrics = target.follower_metrics if connection.is_follower else target.metrics
-        if metrics is None:
-            metrics = self._metrics_of(self._metrics, target, connection)
-        if connection.mute_ms:
-            metrics.throttle.update(connection.mute_ms)
-        if reply is None or isinstance(reply, (bytes, list)):
-            metrics.done(started_ns, size)
-            return reply
-        # Mostly it is a future already; a coroutine would become one in the connection.
-        future = reply if isinstance(reply, asyncio.Future) else asyncio.ensure_future(reply)
-        metrics.waits(started_ns, size, future)
-        return future
-
     @staticmethod
     def _metrics_of(
         metrics: RequestMetrics, target: _Target, connection: ConnectionInfo
@@ -127,12 +108,13 @@ class Dispatcher:
             name = "FetchFollower" if connection.is_follower else "FetchConsumer"
             found = metrics.api(name, target.version, found)
         if connection.is_follower:
-            target.follower_metrics = found
+            target.answered_follower = found.answered
         else:
-            target.metrics = found
+            target.answered = found.answered
         return found
 
-    def _dispatch(self, connection: ConnectionInfo, frame: memoryview) -> Reply | Awaitable[Reply]:
+    def dispatch(self, connection: ConnectionInfo, frame: memoryview) -> Reply | Awaitable[Reply]:
+        started_ns = perf_counter_ns()
         targets = self._targets
         try:
             api_and_version, correlation_id, length = _HEADER.unpack_from(frame)
@@ -146,9 +128,7 @@ class Dispatcher:
                 client_id = str(frame[_HEADER.size : position], "utf-8")
                 position += target.flexible
         except (KeyError, struct.error, UnicodeDecodeError, WireError) as error:
-            connection.target = None
             return self._answer_unserved(targets, frame, error)
-        connection.target = target
         context = RequestContext(
             target.key,
             target.version,
@@ -161,14 +141,41 @@ class Dispatcher:
             connection.connection_id,
             connection,
         )
+        reply: Reply | Awaitable[Reply]
         if not target.raw:
-            return self._answer_generic(target, context, frame, position)
-        if target.copies_frame:
-            frame = memoryview(bytearray(frame))
-        try:
-            return target.handle(context, frame, position)  # type: ignore[no-any-return]
-        except (ApiError, WireError, InvalidRequest) as error:
-            raise InvalidRequest(f"{_name(target)}: {error}") from error
+            reply = self._answer_generic(target, context, frame, position)
+        else:
+            if target.copies_frame:
+                frame = memoryview(bytearray(frame))
+            try:
+                reply = target.handle(context, frame, position)
+            except (ApiError, WireError, InvalidRequest) as error:
+                raise InvalidRequest(f"{_name(target)}: {error}") from error
+        answered = target.answered_follower if connection.is_follower else target.answered
+        if answered is None or (reply is not None and type(reply) not in _AT_ONCE):
+            return self._measured(target, connection, reply, started_ns, len(frame))
+        answered(started_ns, len(frame))
+        return reply
+
+    def _measured(
+        self,
+        target: _Target,
+        connection: ConnectionInfo,
+        reply: Reply | Awaitable[Reply],
+        started_ns: int,
+        size: int,
+    ) -> Reply | Awaitable[Reply]:
+        """A request that waits, or the first one of its kind."""
+        if self._metrics is None:
+            return reply
+        metrics = self._metrics_of(self._metrics, target, connection)
+        if reply is None or isinstance(reply, (bytes, list)):
+            metrics.answered(started_ns, size)
+            return reply
+        # Mostly it is a future already; a coroutine would become one in the connection.
+        future = asyncio.ensure_future(reply)
+        metrics.waits(started_ns, size, future)
+        return future
 
     def is_pipelined(self, frame: memoryview) -> bool:
         return bytes(frame[:2]) in self._pipelined

@@ -82,9 +82,7 @@ class ProduceAppends:
         )
         meters = partition.meters
         if meters is not None:
-            meters.produces.mark(1)
-            meters.bytes_in.mark(len(batch))
-            meters.messages_in.mark(info.last_offset - info.base_offset + 1)
+            meters.produced(len(batch), info.last_offset - info.base_offset + 1)
         return info
 
     def flush_in_background(self, unsafe: Sequence[Appended]) -> None:

@@ -5,7 +5,8 @@ rate says how many times faster than allowed it is used: 1 uses it up exactly at
 period. An alert looks at a long and a short window together, so that it comes early, and ends soon
 after the trouble does.
 
-Events are counted in buckets of a fixed length; memory is bounded by the number of buckets.
+Events are counted in buckets of a fixed length: short ones for the windows, long ones for the
+period. Memory is bounded by the number of buckets.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ from typing import Final, NamedTuple
 
 __all__ = ["BURN_RATE_MAX", "Objective", "Report", "Tracker"]
 
-BUCKETS_MAX: Final = 4_320
+PERIOD_BUCKETS: Final = 4_320
+#: How many buckets the short window has.
+WINDOW_BUCKETS: Final = 10
 #: Google's SRE workbook: 2 % of a month's budget within an hour.
 BURN_RATE_MAX: Final = 14.4
 
@@ -62,17 +65,14 @@ class _Bucket:
         self.bad = 0
 
 
-class Tracker:
-    """Counts the events of one objective."""
+class _Counts:
+    """The events of the last `span_s`."""
 
-    def __init__(self, objective: Objective) -> None:
-        self.objective = objective
-        self._bucket_s = max(
-            objective.period_s / BUCKETS_MAX, min(objective.short_window_s / 10, 60.0)
-        )
-        self._buckets: deque[_Bucket] = deque(maxlen=BUCKETS_MAX)
+    def __init__(self, bucket_s: float, span_s: float) -> None:
+        self._bucket_s = bucket_s
+        self._buckets: deque[_Bucket] = deque(maxlen=int(span_s / bucket_s) + 2)
 
-    def record(self, good: bool, now_s: float) -> None:
+    def add(self, good: bool, now_s: float) -> None:
         if not self._buckets or now_s - self._buckets[-1].start_s >= self._bucket_s:
             self._buckets.append(_Bucket(now_s))
         bucket = self._buckets[-1]
@@ -81,9 +81,35 @@ class Tracker:
         else:
             bucket.bad += 1
 
+    def within(self, window_s: float, now_s: float) -> tuple[int, int]:
+        """How many were good, and how many there were."""
+        good = bad = 0
+        for bucket in reversed(self._buckets):
+            if bucket.start_s <= now_s - window_s:
+                break
+            good += bucket.good
+            bad += bucket.bad
+        return good, good + bad
+
+
+class Tracker:
+    """Counts the events of one objective."""
+
+    def __init__(self, objective: Objective) -> None:
+        self.objective = objective
+        period_s = objective.period_s
+        self._period = _Counts(period_s / PERIOD_BUCKETS, period_s)
+        self._windows = _Counts(
+            objective.short_window_s / WINDOW_BUCKETS, objective.long_window_s
+        )
+
+    def record(self, good: bool, now_s: float) -> None:
+        self._period.add(good, now_s)
+        self._windows.add(good, now_s)
+
     def report(self, now_s: float) -> Report:
         objective = self.objective
-        good, total = self._counts(objective.period_s, now_s)
+        good, total = self._period.within(objective.period_s, now_s)
         allowed = total * (1 - objective.target)
         left = 1 - (total - good) / allowed if total else 1.0
         return Report(
@@ -96,16 +122,7 @@ class Tracker:
         )
 
     def _burn_rate(self, window_s: float, now_s: float) -> float:
-        good, total = self._counts(window_s, now_s)
+        good, total = self._windows.within(window_s, now_s)
         if not total:
             return 0.0
         return (total - good) / total / max(1 - self.objective.target, 1e-9)
-
-    def _counts(self, window_s: float, now_s: float) -> tuple[int, int]:
-        good = bad = 0
-        for bucket in reversed(self._buckets):
-            if bucket.start_s <= now_s - window_s:
-                break
-            good += bucket.good
-            bad += bucket.bad
-        return good, good + bad

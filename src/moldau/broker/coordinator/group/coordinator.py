@@ -79,6 +79,8 @@ class GroupCoordinator:
         self._config = config
         self._partition_count = partition_count
         self._new_uuid = new_uuid
+        #: How many offsets clients have committed here.
+        self.commit_count = 0
         self._runtime: CoordinatorRuntime[GroupShard] = CoordinatorRuntime(
             family="group",
             make_shard=lambda: GroupShard(config, topics, settings),
@@ -209,10 +211,14 @@ class GroupCoordinator:
         self, context: RequestContext, request: OffsetCommitRequest
     ) -> OffsetCommitResponse:
         try:
-            return await self._runtime.run(
+            response = await self._runtime.run(
                 self.partition_for(request.group_id),
                 lambda shard, now_ms: shard.commit_offsets(request, context.api_version, now_ms),
             )
+            self.commit_count += sum(
+                not each.error_code for topic in response.topics for each in topic.partitions
+            )
+            return response
         except ApiError as error:
             return OffsetCommitResponse(
                 topics=[

@@ -64,6 +64,11 @@ class ShareCoordinator:
 
     # Leadership.
 
+    @property
+    def runtime(self) -> CoordinatorRuntime[ShareShard]:
+        """For metrics."""
+        return self._runtime
+
     def on_elected(self, partition: int, leader_epoch: int, log: CoordinatorLog) -> None:
         """This broker leads the partition of the state topic from this epoch on."""
         self._runtime.load(partition, leader_epoch, log)

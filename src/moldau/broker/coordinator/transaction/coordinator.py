@@ -115,6 +115,11 @@ class TransactionCoordinator:
 
     # Leadership.
 
+    @property
+    def runtime(self) -> CoordinatorRuntime[TransactionShard]:
+        """For metrics."""
+        return self._runtime
+
     def on_elected(self, partition: int, leader_epoch: int, log: CoordinatorLog) -> None:
         """This broker leads the partition of the state topic from this epoch on."""
         leadership = self._leaderships.get(partition)

@@ -14,11 +14,23 @@ _REASONS: Final = {
 }
 
 
-def count_refused(meters: PartitionMeters, error: Exception) -> None:
-    """A batch for this partition was refused."""
-    meters.produces.mark(1)
+#: The batch as a whole is not taken, whatever is in it.
+_TOO_LARGE: Final = frozenset({ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE})
+
+
+def count_refused(
+    meters: PartitionMeters, error: Exception, *, size: int, compacted: bool
+) -> None:
+    """A batch of `size` bytes for this partition was refused."""
     topic = meters.topic
+    topic.produces.mark(1)
     topic.mark("FailedProduceRequestsPerSec")
-    reason = _REASONS.get(error.code) if isinstance(error, ApiError) else None
+    if not isinstance(error, ApiError):
+        return
+    reason = _REASONS.get(error.code)
     if reason is not None:
         topic.mark(reason)
+    if error.code in _TOO_LARGE:
+        topic.mark("BytesRejectedPerSec", size)
+    if compacted and error.code is ErrorCode.INVALID_RECORD:
+        topic.mark("NoKeyCompactedTopicRecordsPerSec")

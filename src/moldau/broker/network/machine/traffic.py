@@ -13,7 +13,6 @@ class Traffic:
         "failed_logins",
         "logins",
         "received",
-        "requests",
         "sent",
     )
 
@@ -25,6 +24,5 @@ class Traffic:
         #: Bytes, without those of TLS.
         self.received = 0
         self.sent = 0
-        self.requests = 0
         self.logins = 0
         self.failed_logins = 0

@@ -27,6 +27,7 @@ from moldau.broker.security.quotas.machine.entities import (
     QuotaType,
 )
 from moldau.clock import Clock
+from moldau.wire.apis import ApiKey
 from moldau.wire.message import Message
 
 _PERCENT_PER_NS: Final = 100 / 1_000_000_000
@@ -73,6 +74,8 @@ class ClientQuotas:
         self._callback = callback
         self._passed_on: dict[tuple[QuotaType, QuotaEntity], float] = {}
         self.active = callback is not None
+        #: Called with the API and the ms whenever a client is held back.
+        self.on_throttled: Callable[[ApiKey, int], None] | None = None
 
     def update(self, quotas: Mapping[QuotaEntity, Mapping[str, float]]) -> None:
         """These are all quotas that are set now."""
@@ -103,6 +106,14 @@ class ClientQuotas:
             callback.remove_quota(quota_type, entity)
         self._passed_on = now
 
+    def _muted(self, context: RequestContext, throttle_ms: int) -> int:
+        if throttle_ms:
+            connection = context.connection
+            connection.mute_ms = max(connection.mute_ms, throttle_ms)
+        if throttle_ms and self.on_throttled is not None:
+            self.on_throttled(context.api_key, throttle_ms)
+        return throttle_ms
+
     # Produce and Fetch.
 
     def on_produced(
@@ -117,7 +128,7 @@ class ClientQuotas:
         if self._request.active and not acks_zero:
             used = handled_ns * _PERCENT_PER_NS
             throttle_ms = max(throttle_ms, self._request.record(*client, used, now_ms))
-        return _muted(context, throttle_ms)
+        return self._muted(context, throttle_ms)
 
     def fetch_size_max(self, context: RequestContext, size: int) -> int:
         """As much of `size` as the client may get at all."""
@@ -138,7 +149,7 @@ class ClientQuotas:
             throttle_ms = max(throttle_ms, self._fetch.record(*client, size, now_ms))
             if throttle_ms:
                 self._fetch.take_back(*client, size, now_ms)
-        return _muted(context, throttle_ms)
+        return self._muted(context, throttle_ms)
 
     # Controller mutations.
 
@@ -181,15 +192,8 @@ class ClientQuotas:
             throttle_ms = max(throttle_ms, recorded_ms)
         if throttle_ms and hasattr(response, "throttle_time_ms"):
             response.throttle_time_ms = throttle_ms
-        _muted(context, throttle_ms)
+        self._muted(context, throttle_ms)
         return response
-
-
-def _muted(context: RequestContext, throttle_ms: int) -> int:
-    if throttle_ms:
-        connection = context.connection
-        connection.mute_ms = max(connection.mute_ms, throttle_ms)
-    return throttle_ms
 
 
 class _Timed:

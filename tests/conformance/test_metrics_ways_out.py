@@ -1,0 +1,292 @@
+"""The ways out of metrics and of alerts, each with a real other side."""
+
+from __future__ import annotations
+
+import json
+import socketserver
+import threading
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from moldau.client import Admin, Consumer, Producer
+from moldau.client.admin import AlterConfigOp, ConfigResource, ConfigResourceType
+from moldau.metrics.otlp import decode_metrics
+from moldau.metrics.parsing import parse
+from moldau.monitoring.history import HistoryWriter, read_history
+from moldau.monitoring.machine.alerts import Condition, Notice
+from moldau.monitoring.machine.config import read_config
+from moldau.monitoring.notify import Notifier
+from support.ports import free_port
+from support.processes import BrokerProcess, moldau
+from support.waiting import eventually
+
+
+class Collector:
+    """An HTTP server that keeps what it gets."""
+
+    def __init__(self) -> None:
+        self.bodies: list[tuple[str, bytes]] = []
+        bodies = self.bodies
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                size = int(self.headers["Content-Length"])
+                bodies.append((self.headers["Content-Type"], self.rfile.read(size)))
+                self.send_response(200)
+                self.end_headers()
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_port}/v1/metrics"
+        self._thread = threading.Thread(target=self._server.serve_forever)
+        self._thread.start()
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+@pytest.fixture(scope="module")
+def collector() -> Iterator[Collector]:
+    made = Collector()
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def metrics_port() -> int:
+    return free_port()
+
+
+@pytest.fixture(scope="module")
+def broker(
+    tmp_path_factory: pytest.TempPathFactory, collector: Collector, metrics_port: int
+) -> Iterator[BrokerProcess]:
+    settings = [
+        f"moldau.metrics.port={metrics_port}",
+        f"moldau.metrics.otlp.endpoint={collector.url}",
+        "moldau.metrics.otlp.interval.ms=300",
+    ]
+    with moldau(tmp_path_factory.mktemp("broker"), settings) as process:
+        with Producer(bootstrap_servers=process.bootstrap) as producer:
+            for _ in range(100):
+                producer.send("counted", bytes(100))
+        yield process
+
+
+def values_of(port: int) -> dict[str, float]:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=20) as answer:
+        return {line.text: line.value for line in parse(answer.read().decode())}
+
+
+def test_what_is_counted_is_what_happened(broker: BrokerProcess, metrics_port: int) -> None:
+    with Consumer(bootstrap_servers=broker.bootstrap, group_id="readers",
+                  auto_offset_reset="earliest") as consumer:  # fmt: skip
+        consumer.subscribe(["counted"])
+        read = 0
+        while read < 100:
+            read += len(list(consumer.poll(10)))
+        consumer.commit_sync()
+        found = values_of(metrics_port)
+    topic = '{topic="counted"}'
+    name = "kafka_server_brokertopicmetrics"
+    assert found[f"{name}_messagesin_total{topic}"] == 100
+    assert found[f"{name}_messagesin_total"] == 100
+    bytes_in = found[f"{name}_bytesin_total{topic}"]
+    assert bytes_in > 10_000
+    assert found[f"{name}_bytesout_total{topic}"] == bytes_in
+    assert found['kafka_log_log_logendoffset{topic="counted",partition="0"}'] == 100
+    assert found["kafka_controller_kafkacontroller_activecontrollercount"] == 1
+    assert found["kafka_coordinator_group_groupmetadatamanager_numgroupsstable"] == 1
+    assert found["kafka_coordinator_group_groupmetadatamanager_numoffsets"] == 1
+    produced = 'kafka_network_requestmetrics_totaltimems_count{request="Produce"}'
+    assert found[produced] == found[f"{name}_totalproducerequests_total"]
+    assert found['kafka_network_requestmetrics_errors_total{request="Produce",error="NONE"}'] > 0
+    fetched = [text for text in found if text.startswith(
+        'kafka_network_requestmetrics_requests_total{request="FetchConsumer"')]  # fmt: skip
+    assert fetched
+    assert found["process_open_fds"] > 10
+
+
+def test_failed_requests_are_counted_by_error(broker: BrokerProcess, metrics_port: int) -> None:
+    with Admin(bootstrap_servers=broker.bootstrap) as admin:
+        outcome = admin.describe_topics(["nothing"], check=False)
+        assert outcome.errors
+    found = values_of(metrics_port)
+    errors = [
+        text
+        for text, value in found.items()
+        if "errors_total" in text and "UNKNOWN_TOPIC_OR_PARTITION" in text and value
+    ]
+    assert errors
+
+
+def test_metrics_of_a_deleted_topic_are_gone(broker: BrokerProcess, metrics_port: int) -> None:
+    with Producer(bootstrap_servers=broker.bootstrap) as producer:
+        producer.send("gone", b"value").result(30)
+    assert any('topic="gone"' in text for text in values_of(metrics_port))
+    with Admin(bootstrap_servers=broker.bootstrap) as admin:
+        admin.delete_topics(["gone"])
+    eventually(
+        lambda: not any('topic="gone"' in text for text in values_of(metrics_port)),
+        what="no metric of the topic",
+    )
+
+
+def test_metrics_are_pushed_by_otlp(broker: BrokerProcess, collector: Collector) -> None:
+    def pushed() -> float:
+        if not collector.bodies:
+            return 0
+        kind, data = collector.bodies[-1]
+        assert kind == "application/x-protobuf"
+        return max(
+            (
+                point.value
+                for point in decode_metrics(data)
+                if point.name == "kafka.server.BrokerTopicMetrics.MessagesInPerSec"
+                and point.tags.get("topic") == "counted"
+            ),
+            default=0,
+        )
+
+    assert eventually(pushed, what="the collector has the records") == 100
+
+
+def test_metrics_that_clients_push_are_kept(broker: BrokerProcess, metrics_port: int) -> None:
+    resource = ConfigResource(ConfigResourceType.CLIENT_METRICS, "all")
+    with Admin(bootstrap_servers=broker.bootstrap) as admin:
+        admin.incremental_alter_configs(
+            {resource: [AlterConfigOp("metrics", "*"), AlterConfigOp("interval.ms", "100")]}
+        )
+        with Producer(bootstrap_servers=broker.bootstrap, client_id="teller") as producer:
+
+            def told() -> list[str]:
+                producer.send("counted", b"value").result(30)
+                url = f"http://127.0.0.1:{metrics_port}/clients"
+                with urllib.request.urlopen(url, timeout=20) as answer:
+                    clients = json.load(answer)
+                return [
+                    value["name"]
+                    for client in clients
+                    if client["client_id"] == "teller"
+                    for value in client["values"]
+                ]
+
+            names = eventually(told, what="the producer has pushed")
+        assert any(name.startswith("org.apache.kafka.producer") for name in names)
+        admin.incremental_alter_configs(
+            {resource: [AlterConfigOp.delete("metrics"), AlterConfigOp.delete("interval.ms")]}
+        )
+    assert any('client_id="teller"' in text for text in values_of(metrics_port))
+
+
+def test_history_is_kept_in_slots(broker: BrokerProcess, metrics_port: int) -> None:
+    cluster = {"bootstrap.servers": broker.bootstrap}
+    node = f"http://127.0.0.1:{metrics_port}/metrics"
+    writer = HistoryWriter(cluster, (node,), interval_s=0.05, slots=2)
+    for _ in range(4):
+        writer.write()
+        time.sleep(0.05)
+    writer.close()
+    readings = read_history(cluster)
+    assert 1 <= len(readings) <= 2
+    assert readings[-1]["node"] == node
+    assert readings[-1]["values"]["kafka_controller_kafkacontroller_activecontrollercount"] == 1
+
+
+# The monitor's ways to tell.
+
+
+class _Mail(socketserver.StreamRequestHandler):
+    """As much of SMTP as a client needs."""
+
+    def handle(self) -> None:
+        def say(text: str) -> None:
+            self.wfile.write(f"{text}\r\n".encode())
+
+        say("220 ready")
+        while line := self.rfile.readline().decode().strip():
+            verb = line.split()[0].upper()
+            if verb == "DATA":
+                say("354 go on")
+                text = ""
+                while (data := self.rfile.readline().decode()) != ".\r\n":
+                    text += data
+                self.server.mails.append(text)  # type: ignore[attr-defined]
+                say("250 taken")
+            elif verb == "QUIT":
+                say("221 bye")
+                return
+            else:
+                say("250 fine")
+
+
+@contextmanager
+def mail_server() -> Iterator[tuple[int, list[str]]]:
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), _Mail) as server:
+        server.mails = []  # type: ignore[attr-defined]
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield server.server_address[1], server.mails  # type: ignore[attr-defined]
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def test_alerts_go_everywhere(broker: BrokerProcess, tmp_path: Path) -> None:
+    webhook = Collector()
+    file = tmp_path / "alert.json"
+    with mail_server() as (port, mails):
+        config = read_config(
+            {
+                "alerts": {
+                    "webhook": {"url": webhook.url},
+                    "command": {"run": ["/bin/sh", "-c", f"cat > {file}"]},
+                    "email": {"host": "127.0.0.1", "port": port, "from": "a@b", "to": ["c@d"]},
+                    "topic": {"name": "alerts"},
+                }
+            }
+        )
+        notifier = Notifier(config.targets, {"bootstrap.servers": broker.bootstrap})
+        condition = Condition("ConsumerStuck", "critical", "it does not advance",
+                              (("consumergroup", "payments"),))  # fmt: skip
+        notifier.send([Notice("firing", condition, 1.0, 2.0)])
+        notifier.close()
+        assert notifier.failures == 0
+    webhook.close()
+    (alert,) = json.loads(webhook.bodies[0][1])
+    assert alert["labels"]["alertname"] == "ConsumerStuck"
+    assert alert["labels"]["consumergroup"] == "payments"
+    assert json.loads(file.read_text()) == alert
+    assert "Subject: [firing] ConsumerStuck" in mails[0]
+    with Consumer(bootstrap_servers=broker.bootstrap, group_id="alerted",
+                  auto_offset_reset="earliest") as consumer:  # fmt: skip
+        consumer.subscribe(["alerts"])
+        records = eventually(lambda: list(consumer.poll(5)), what="an alert in the topic")
+    assert json.loads(records[0].value) == alert
+
+
+def test_one_way_that_fails_keeps_no_other_from_being_used(tmp_path: Path) -> None:
+    file = tmp_path / "alert.json"
+    config = read_config(
+        {
+            "alerts": {
+                "webhook": {"url": f"http://127.0.0.1:{free_port()}"},
+                "command": {"run": ["/bin/sh", "-c", f"cat > {file}"]},
+            }
+        }
+    )
+    notifier = Notifier(config.targets, {})
+    notifier.send([Notice("resolved", Condition("A", "warning", "b"), 1.0, 2.0)])
+    assert notifier.failures == 1
+    assert json.loads(file.read_text())["status"] == "resolved"
