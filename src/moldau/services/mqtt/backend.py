@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from moldau.clock import Clock
 from moldau.services.mqtt.clients import Clients
@@ -14,6 +16,12 @@ from moldau.services.mqtt.sessions import Sessions
 __all__ = ["Backend"]
 
 
+class Served(Protocol):
+    """A connection."""
+
+    worker: asyncio.Task[None] | None
+
+
 @dataclass(slots=True)
 class Backend:
     config: MqttConfig
@@ -22,13 +30,13 @@ class Backend:
     retained: RetainedStore
     publisher: Publisher
     sessions: Sessions
-    connections: set[object] = field(default_factory=set)
+    connections: set[Served] = field(default_factory=set)
 
-    def admit(self, connection: object) -> bool:
+    def admit(self, connection: Served) -> bool:
         if len(self.connections) >= self.config["connections.max"]:
             return False
         self.connections.add(connection)
         return True
 
-    def dismiss(self, connection: object) -> None:
+    def dismiss(self, connection: Served) -> None:
         self.connections.discard(connection)

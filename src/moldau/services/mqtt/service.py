@@ -28,6 +28,7 @@ logger = logging.getLogger(__name__)
 
 _BACKLOG: Final = 4096
 _TICK_S: Final = 10.0
+_STOP_S: Final = 10.0
 
 
 @dataclass(slots=True)
@@ -86,6 +87,12 @@ class MqttService:
             if each.server is not None:
                 each.server.close()
             each.socket.close()
+        await self.backend.sessions.close_all()
+        workers = [
+            each.worker for each in self.backend.connections if each.worker is not None
+        ]
+        if workers:
+            await asyncio.wait(workers, timeout=_STOP_S)
         await self.backend.sessions.stop()
         await self.backend.retained.stop()
         await self.backend.clients.close()
@@ -107,6 +114,7 @@ def _bind(listener: Listener) -> _Bound:
         try:
             bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             bound.bind(address)
+            bound.listen(_BACKLOG)
             bound.setblocking(False)
         except BaseException:
             bound.close()
