@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any
 
 from moldau.clock import Clock
 from moldau.services.mqtt.clients import Clients
@@ -16,12 +17,6 @@ from moldau.services.mqtt.sessions import Sessions
 __all__ = ["Backend"]
 
 
-class Served(Protocol):
-    """A connection."""
-
-    worker: asyncio.Task[None] | None
-
-
 @dataclass(slots=True)
 class Backend:
     config: MqttConfig
@@ -30,13 +25,21 @@ class Backend:
     retained: RetainedStore
     publisher: Publisher
     sessions: Sessions
-    connections: set[Served] = field(default_factory=set)
+    connections: set[object] = field(default_factory=set)
+    tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
-    def admit(self, connection: Served) -> bool:
+    def admit(self, connection: object) -> bool:
         if len(self.connections) >= self.config["connections.max"]:
             return False
         self.connections.add(connection)
         return True
 
-    def dismiss(self, connection: Served) -> None:
+    def dismiss(self, connection: object) -> None:
         self.connections.discard(connection)
+
+    def run(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """In a task that is waited for when the proxy stops."""
+        task = asyncio.get_running_loop().create_task(work)
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
+        return task

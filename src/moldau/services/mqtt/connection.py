@@ -45,8 +45,7 @@ class Connection(asyncio.Protocol):
         self._inbox: deque[tuple[int, bytes] | MqttError] = deque()
         self._inbox_bytes = 0
         self._reading = True
-        self.worker: asyncio.Task[None] | None = None
-        """Handles packets, one after the other, and then the end."""
+        self._worker: asyncio.Task[None] | None = None
         self._handling: Handling | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._lingering: asyncio.TimerHandle | None = None
@@ -88,8 +87,8 @@ class Connection(asyncio.Protocol):
             inbox.append(error)
         if len(inbox) > _INBOX_MAX or self._inbox_bytes > _INBOX_BYTES_MAX:
             self._pause()
-        if self.worker is None and inbox:
-            self.worker = self._loop.create_task(self._work())
+        if self._worker is None and inbox:
+            self._worker = self._backend.run(self._work())
 
     def eof_received(self) -> bool:
         return False
@@ -116,8 +115,8 @@ class Connection(asyncio.Protocol):
         self.lost = True
         if self._timer is not None:
             self._timer.cancel()
-        if self.worker is None:
-            self.worker = self._loop.create_task(self._leave())
+        if self._worker is None:
+            self._worker = self._backend.run(self._leave())
 
     # Packets, one after the other.
 
@@ -148,9 +147,9 @@ class Connection(asyncio.Protocol):
         if self.lost:
             await self._leave()
         elif self._inbox:
-            self.worker = self._loop.create_task(self._work())
+            self._worker = self._backend.run(self._work())
         else:
-            self.worker = None
+            self._worker = None
 
     async def _leave(self) -> None:
         if self._handling is not None:
@@ -328,6 +327,10 @@ class Connection(asyncio.Protocol):
             self._reading = True
             self._last_s = self._loop.time()
             self._transport.resume_reading()
+
+    def is_abandoned(self) -> bool:
+        """Whether the client has hung up and left nothing to be done."""
+        return self.lost and not self._inbox
 
     def soon(self, callback: Callable[[], None]) -> None:
         self._loop.call_soon(callback)

@@ -88,11 +88,12 @@ class MqttService:
                 each.server.close()
             each.socket.close()
         await self.backend.sessions.close_all()
-        workers = [
-            each.worker for each in self.backend.connections if each.worker is not None
-        ]
-        if workers:
-            await asyncio.wait(workers, timeout=_STOP_S)
+        if self.backend.tasks:
+            _, late = await asyncio.wait(self.backend.tasks, timeout=_STOP_S)
+            for task in late:
+                task.cancel()
+            if late:
+                await asyncio.wait(late, timeout=_STOP_S)
         await self.backend.sessions.stop()
         await self.backend.retained.stop()
         await self.backend.clients.close()

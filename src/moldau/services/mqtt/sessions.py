@@ -93,6 +93,7 @@ class Sessions:
         user: str,
         clean: bool,
         receive_max: int,
+        is_abandoned: Callable[[], bool],
     ) -> tuple[Session, Flow | None]:
         """The session of a client that connects, and its stored flow if it had a session.
 
@@ -102,6 +103,8 @@ class Sessions:
         users[0] += 1
         try:
             async with lock:
+                if is_abandoned():
+                    raise MqttError(Reason.UNSPECIFIED_ERROR, "the client has hung up")
                 return await self._open(client_id, clients, user, clean, receive_max)
         finally:
             users[0] -= 1
