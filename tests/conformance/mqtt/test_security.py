@@ -204,19 +204,20 @@ def test_fuzzed_packets_disturb_nobody(broker: BrokerProcess) -> None:
 def test_five_thousand_idle_devices(broker: BrokerProcess) -> None:
     with running(lambda: proxy_of(broker.bootstrap)) as service:
         port = port_of(service.url)
+        # Connected first, because paho cannot use descriptors above 1023.
+        reader, writer = Device(new_name("r")), Device(new_name("w"))
         idle: list[socket.socket] = []
-        try:
-            for number in range(5000):
-                each = socket.create_connection(("127.0.0.1", port), 30)
-                idle.append(each)
-                each.sendall(encoding.connect(Connect(V4, f"idle-{number}", True, 0)))
-            for each in idle:
-                assert each.recv(4) == b"\x20\x02\x00\x00"
-            reader, writer = Device(new_name("r")), Device(new_name("w"))
-            with devices(port, reader, writer):
-                reader.subscribe("busy/#", 1)
+        with devices(port, reader, writer):
+            reader.subscribe("busy/#", 1)
+            try:
+                for number in range(5000):
+                    each = socket.create_connection(("127.0.0.1", port), 30)
+                    idle.append(each)
+                    each.sendall(encoding.connect(Connect(V4, f"idle-{number}", True, 0)))
+                for each in idle:
+                    assert each.recv(4) == b"\x20\x02\x00\x00"
                 writer.publish("busy/a", b"x")
                 assert reader.next().payload == b"x"
-        finally:
-            for each in idle:
-                each.close()
+            finally:
+                for each in idle:
+                    each.close()
