@@ -127,6 +127,7 @@ sim-short: $(VENV)/.installed-test
 # Debian's packages; where they cannot be installed the tests that need them say so and skip.
 tools:
 	@wanted=; command -v kcat >/dev/null || wanted=kcat; \
+	command -v mosquitto_pub >/dev/null || wanted="$$wanted mosquitto-clients"; \
 	ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || wanted="$$wanted postgresql"; \
 	[ -x /usr/sbin/mariadbd ] || wanted="$$wanted mariadb-server"; \
 	command -v redis-server >/dev/null || wanted="$$wanted redis-server"; \

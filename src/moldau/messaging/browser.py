@@ -20,8 +20,8 @@ __all__ = ["QueueBrowser"]
 class QueueBrowser:
     """Made by `Session.create_browser`. Each iteration begins with the queue as it is then.
 
-    It shows everything from the first message that is not acknowledged on; so messages that were
-    acknowledged out of order are shown until those before them are acknowledged too.
+    It shows as many of the last messages as are left; so where messages were acknowledged out of
+    order, some that are shown are acknowledged, and earlier ones are not shown.
     """
 
     def __init__(self, context: Context, queue: Queue, selector: Selector | None) -> None:
@@ -52,7 +52,9 @@ class QueueBrowser:
         for key in partitions:
             start = starts.get(key)
             if start is not None and start.start_offset >= 0:
-                consumer.seek(key, start.start_offset)
+                # The stored start is behind the acknowledgements; how many are left is not.
+                left_from = ends[key] - start.lag if start.lag is not None else 0
+                consumer.seek(key, max(start.start_offset, left_from))
             else:
                 consumer.seek_to_beginning([key])
         left = {key for key in partitions if consumer.position(key) < ends[key]}

@@ -230,6 +230,9 @@ class ShareFeed(_Feed):
         with self.changed:
             if time.monotonic() - self._polled_s > _RENEW_S and self._tokens:
                 return True
+            if any(each.renewing_s and each.outcome is not None for each in self._tokens.values()):
+                # It can be acknowledged when the client has returned it.
+                return True
             return (
                 self.context.started.is_set()
                 and len(self._held) < HELD_MAX

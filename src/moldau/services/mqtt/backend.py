@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Coroutine
 from dataclasses import dataclass, field
+from typing import Any
 
 from moldau.clock import Clock
 from moldau.services.mqtt.clients import Clients
@@ -23,6 +26,7 @@ class Backend:
     publisher: Publisher
     sessions: Sessions
     connections: set[object] = field(default_factory=set)
+    tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
     def admit(self, connection: object) -> bool:
         if len(self.connections) >= self.config["connections.max"]:
@@ -32,3 +36,10 @@ class Backend:
 
     def dismiss(self, connection: object) -> None:
         self.connections.discard(connection)
+
+    def run(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """In a task that is waited for when the proxy stops."""
+        task = asyncio.get_running_loop().create_task(work)
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
+        return task

@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
 from moldau.client import KafkaError
@@ -87,7 +88,7 @@ class Connection(asyncio.Protocol):
         if len(inbox) > _INBOX_MAX or self._inbox_bytes > _INBOX_BYTES_MAX:
             self._pause()
         if self._worker is None and inbox:
-            self._worker = self._loop.create_task(self._work())
+            self._worker = self._backend.run(self._work())
 
     def eof_received(self) -> bool:
         return False
@@ -107,21 +108,21 @@ class Connection(asyncio.Protocol):
         self._end()
 
     def _end(self) -> None:
-        """Nothing more is taken from the client: its session ends, or waits for it to return."""
+        """Nothing more comes from the client. What came before is handled: a client may publish
+        and hang up at once. Then its session ends, or waits for it to return."""
         if self.lost:
             return
         self.lost = True
         if self._timer is not None:
             self._timer.cancel()
-        self._inbox.clear()
         if self._worker is None:
-            self._worker = self._loop.create_task(self._leave())
+            self._worker = self._backend.run(self._leave())
 
     # Packets, one after the other.
 
     async def _work(self) -> None:
         try:
-            while self._inbox and not self.lost:
+            while self._inbox:
                 item = self._inbox.popleft()
                 if isinstance(item, MqttError):
                     raise item
@@ -146,7 +147,7 @@ class Connection(asyncio.Protocol):
         if self.lost:
             await self._leave()
         elif self._inbox:
-            self._worker = self._loop.create_task(self._work())
+            self._worker = self._backend.run(self._work())
         else:
             self._worker = None
 
@@ -167,9 +168,8 @@ class Connection(asyncio.Protocol):
         self._alias_max = properties.get(Property.TOPIC_ALIAS_MAXIMUM, 0)
         handling, answer, present = await Handling.open(self._backend, self, packet)
         self._handling = handling
-        if self.lost:
-            return
-        self._start_keep_alive(packet)
+        if not self.lost:
+            self._start_keep_alive(packet)
         self.connected = True
         self.write(
             encoding.connack(
@@ -300,16 +300,19 @@ class Connection(asyncio.Protocol):
             self._transport.write(encoding.disconnect(V5, reason, properties))
         if self._transport.can_write_eof():
             # Closing with unread packets would reset the connection, and the reason be lost.
-            self._transport.write_eof()
+            with suppress(OSError):
+                self._transport.write_eof()
             if not self._reading:
                 self._transport.resume_reading()
         else:
             self._transport.close()
         self._lingering = self._loop.call_later(_LINGER_S, self._transport.abort)
+        self._inbox.clear()
         self._end()
 
     def hang_up(self) -> None:
         """After the client's DISCONNECT."""
+        self._inbox.clear()
         if self._transport is not None:
             self._transport.close()
         self._end()
@@ -324,6 +327,10 @@ class Connection(asyncio.Protocol):
             self._reading = True
             self._last_s = self._loop.time()
             self._transport.resume_reading()
+
+    def is_abandoned(self) -> bool:
+        """Whether the client has hung up and left nothing to be done."""
+        return self.lost and not self._inbox
 
     def soon(self, callback: Callable[[], None]) -> None:
         self._loop.call_soon(callback)

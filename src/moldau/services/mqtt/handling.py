@@ -56,6 +56,8 @@ class Line(Protocol):
 
     def hang_up(self) -> None: ...
 
+    def is_abandoned(self) -> bool: ...
+
     def reason_properties(self, text: str) -> Properties: ...
 
     def soon(self, callback: Callable[[], None]) -> None: ...
@@ -96,7 +98,12 @@ class Handling:
             receive_max = packet.properties.get(Property.RECEIVE_MAXIMUM, _RECEIVE_DEFAULT)
             user = (packet.user or "") if config.authenticates else ""
             session, flow = await backend.sessions.open(
-                client_id, clients, user=user, clean=packet.clean_start, receive_max=receive_max
+                client_id,
+                clients,
+                user=user,
+                clean=packet.clean_start,
+                receive_max=receive_max,
+                is_abandoned=line.is_abandoned,
             )
         except BaseException:
             backend.clients.release(clients)

@@ -28,6 +28,7 @@ logger = logging.getLogger(__name__)
 
 _BACKLOG: Final = 4096
 _TICK_S: Final = 10.0
+_STOP_S: Final = 10.0
 
 
 @dataclass(slots=True)
@@ -86,6 +87,13 @@ class MqttService:
             if each.server is not None:
                 each.server.close()
             each.socket.close()
+        await self.backend.sessions.close_all()
+        if self.backend.tasks:
+            _, late = await asyncio.wait(self.backend.tasks, timeout=_STOP_S)
+            for task in late:
+                task.cancel()
+            if late:
+                await asyncio.wait(late, timeout=_STOP_S)
         await self.backend.sessions.stop()
         await self.backend.retained.stop()
         await self.backend.clients.close()
@@ -107,6 +115,7 @@ def _bind(listener: Listener) -> _Bound:
         try:
             bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             bound.bind(address)
+            bound.listen(_BACKLOG)
             bound.setblocking(False)
         except BaseException:
             bound.close()

@@ -66,7 +66,8 @@ class Sessions:
             loop.create_task(self._sweep_often()),
         ]
 
-    async def stop(self) -> None:
+    async def close_all(self) -> None:
+        """Disconnect all clients and store their sessions."""
         for task in (*self._tasks, *self._wills.values()):
             task.cancel()
         for session in list(self.here.values()):
@@ -74,6 +75,8 @@ class Sessions:
                 session.wire.close(Reason.SERVER_SHUTTING_DOWN, "the proxy is stopped")
             with suppress(KafkaError, TimeoutError):
                 await self.end(session, with_will=True)
+
+    async def stop(self) -> None:
         if self._leaving:
             await asyncio.wait(self._leaving, timeout=5)
         with suppress(KafkaError, TimeoutError):
@@ -90,6 +93,7 @@ class Sessions:
         user: str,
         clean: bool,
         receive_max: int,
+        is_abandoned: Callable[[], bool],
     ) -> tuple[Session, Flow | None]:
         """The session of a client that connects, and its stored flow if it had a session.
 
@@ -99,6 +103,8 @@ class Sessions:
         users[0] += 1
         try:
             async with lock:
+                if is_abandoned():
+                    raise MqttError(Reason.UNSPECIFIED_ERROR, "the client has hung up")
                 return await self._open(client_id, clients, user, clean, receive_max)
         finally:
             users[0] -= 1

@@ -81,6 +81,7 @@ class _Reader:
         self._turn: deque[Member] = deque()
         self._tokens: dict[tuple[str, int, int], Token] = {}
         self.settled = asyncio.Event()
+        self._stopping = False
         self._task: asyncio.Task[None] | None = None
         self._starting: asyncio.Task[None] | None = None
 
@@ -117,11 +118,13 @@ class _Reader:
         return sorted(named)
 
     async def stop(self) -> None:
-        for task in (self._starting, self._task):
-            if task is not None:
-                task.cancel()
-                with suppress(asyncio.CancelledError, Exception):
-                    await task
+        self._stopping = True
+        tasks = [each for each in (self._starting, self._task) if each is not None]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            # A wait that ends just now can swallow the cancellation: then the flag ends the task.
+            await asyncio.wait(tasks, timeout=_CLOSE_S)
         with suppress(KafkaError):
             await self._consumer.close(timeout=_CLOSE_S)
 
@@ -143,7 +146,7 @@ class _Reader:
         refreshed_s = 0.0
         refresh_s = self._config["topics.refresh.ms"] / 1000
         loop = asyncio.get_running_loop()
-        while True:
+        while not self._stopping:
             try:
                 if not topics or loop.time() - refreshed_s > refresh_s:
                     refreshed_s = loop.time()
