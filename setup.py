@@ -25,6 +25,7 @@ MODULES = (
     "moldau.spark.columns._rows",
     "moldau.streams._records",
     "moldau.streams._serdes",
+    "moldau.streams.machine._join_steps",
     "moldau.streams.machine._nodes",
     "moldau.streams.machine._steps",
     "moldau.streams.machine._window_steps",

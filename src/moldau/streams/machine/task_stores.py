@@ -17,6 +17,7 @@ from moldau.streams.stores.base import (
     ChangelogRecord,
     Drop,
     Log,
+    Storage,
     StoreBuilder,
     StoreContext,
     TaskState,
@@ -69,11 +70,10 @@ class TaskStores:
         persistent = builder.persistent
         if persistent is None:
             persistent = self._persistent_default
+        on_disk = persistent and self._state is not None
+        storage: Storage = MemoryStorage()
         if persistent and self._state is not None:
             storage = self._state.storage(name)
-            self._persistent.add(name)
-        else:
-            storage = MemoryStorage()
         if changelog is not None:
             self._changelogs[name] = changelog
         cache = None
@@ -84,9 +84,9 @@ class TaskStores:
         context = StoreContext(
             topic=topic, log=log, drop=drop, storage=storage, cache=cache
         )
-        store = self.by_name[name] = builder.create(context)
-        if getattr(store, "in_memory_only", False):
-            self._persistent.discard(name)
+        self.by_name[name] = builder.create(context)
+        if on_disk and storage.is_used:
+            self._persistent.add(name)
 
     def changelogs(self) -> list[Changelog]:
         """The changelogs of all stores that have one."""
@@ -126,6 +126,8 @@ class TaskStores:
             self._state.commit(self._checkpoints, force=force)
 
     def close(self) -> None:
+        for cache in self._caches:
+            cache.discard()
         for store in self.by_name.values():
             store.close()
         if self._state is not None:

@@ -64,6 +64,8 @@ class Storage(Protocol):
 
     #: The newest time that was put; kept with the entries.
     observed_ms: int
+    #: Whether the store keeps anything here; one that does not is restored from its changelog.
+    is_used: bool
 
     def map(self) -> OrderedMap: ...
 
@@ -130,8 +132,8 @@ class StoreBuilder:
     history_ms: int | None = None
     #: How long a window or session store keeps entries: its changelog is also deleted by time.
     retention_ms: int | None = None
-    #: On disk where the host has a place for it; `None` leaves it to the application's default,
-    #: and a store that does not use its context's storage is never persistent.
+    #: On disk where the host has a place for it; `None` leaves it to the application's default.
+    #: A store that does not use its context's storage is never on disk.
     persistent: bool | None = None
     #: Whether updates are held in the task's cache, so that only the last of several is forwarded.
     caching: bool = False

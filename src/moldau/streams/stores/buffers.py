@@ -6,6 +6,7 @@ from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from moldau.streams.errors import StreamsError
 from moldau.streams.records import Change, Record, RecordContext
 from moldau.streams.serdes import Serde
 from moldau.streams.stores.base import ChangelogRecord, Log, no_log
@@ -19,6 +20,7 @@ from moldau.streams.stores.formats import (
 )
 
 _NEVER = 2**63 - 1
+_READABLE = (b"\x03",)
 
 
 def _context_size(context: RecordContext) -> int:
@@ -38,8 +40,6 @@ class SuppressBuffer:
 
     The changelog is written at a commit: a key that came and went in between leaves a tombstone.
     """
-
-    in_memory_only = True
 
     def __init__(
         self,
@@ -121,17 +121,21 @@ class SuppressBuffer:
         """Nothing to close."""
 
     def restore(self, records: Iterable[ChangelogRecord]) -> None:
-        for key, value, _, _ in records:
+        for key, value, _, headers in records:
             if value is None:
                 self._remove(key)
+            elif headers and dict(headers).get("v") not in _READABLE:
+                raise StreamsError(
+                    f"the changelog of {self.name} has a record of another version: {headers}. "
+                    f"Versions before 3 are of Kafka Streams before 2.4; let one that is newer "
+                    f"run the application once"
+                )
             else:
                 self._set(key, read_buffered_value(value))
 
 
 class JoinBuffer:
     """The records of a stream that wait until the table is known as of their time."""
-
-    in_memory_only = True
 
     def __init__(
         self,

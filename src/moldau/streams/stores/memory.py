@@ -12,9 +12,12 @@ class MemoryStorage:
 
     def __init__(self) -> None:
         self.observed_ms = -1
+        self.is_used = False
 
     def map(self) -> OrderedMap:
+        self.is_used = True
         return ByteMap()
 
     def segments(self, retention_ms: int, drop: Drop) -> SegmentedMap:
+        self.is_used = True
         return Segments(retention_ms, drop)

@@ -12,8 +12,6 @@ _WRITES = frozenset({"put", "put_if_absent", "delete", "write", "restore", "flus
 class ReadOnlyStore:
     """Passes on what reads a store, and refuses what writes to it."""
 
-    __slots__ = ("_store",)
-
     def __init__(self, store: Any) -> None:
         self._store = store
 
@@ -23,7 +21,11 @@ class ReadOnlyStore:
                 f"store {self._store.name} is read-only here: {name} is for the processor that "
                 f"fills it"
             )
-        return getattr(self._store, name)
+        found = getattr(self._store, name)
+        if callable(found):
+            # The next read finds it without asking.
+            setattr(self, name, found)
+        return found
 
     def __repr__(self) -> str:
         return f"ReadOnlyStore({self._store!r})"

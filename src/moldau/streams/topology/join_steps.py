@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from moldau.streams.errors import TopologyError
+from moldau.streams.machine._join_steps import own_key
 from moldau.streams.machine.foreign_key import (
     ForeignTable,
     ResponseJoin,
@@ -225,7 +226,7 @@ def join_stream_table(
         buffer_name = f"{step}-Buffer"
         stores = (_join_buffer(buffer_name, stream, grace_ms),)
     spec = TableJoinSpec(
-        view=view, joiner=joiner, left=left, key=lambda key, value: key, buffer_name=buffer_name
+        view=view, joiner=joiner, left=left, key=own_key, buffer_name=buffer_name
     )
 
     def write(assembly: Assembly, parents: list[str]) -> None:
