@@ -22,9 +22,8 @@ from moldau.sql.syntax.statements import CreateSource
 from moldau.sql.types import Column, Namespace, SqlType, StructType
 from moldau.streams.errors import StreamsError
 from moldau.streams.hosts.driver import TopologyTestDriver
-from moldau.streams.machine.definitions import Produced
 from moldau.streams.machine.task import Handlers, skip_on_error
-from moldau.streams.records import Window, Windowed
+from moldau.streams.records import Produced, Window, Windowed
 from support.ksql.cases import Case, Number
 from support.ksql.functions import test_functions
 from support.ksql.registry import MemoryRegistry

@@ -25,8 +25,8 @@ from moldau.sql.sources.schema import ROWTIME
 from moldau.sql.syntax.parser import ParsedStatement, substitute
 from moldau.sql.syntax.statements import AssertSource, AssertValues, RunScript, Statement
 from moldau.streams.hosts.driver import TopologyTestDriver
-from moldau.streams.machine.definitions import Produced
 from moldau.streams.machine.task import Handlers, skip_on_error
+from moldau.streams.records import Produced
 
 
 class AssertionFailed(KsqlException):

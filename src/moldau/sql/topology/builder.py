@@ -170,7 +170,7 @@ class _TopologyBuilder:
         _, compute = self._compiler(step, holder.schema).projection(step.selects)
         if isinstance(holder, StreamHolder):
 
-            def project(key: Any, row: Any) -> Any:
+            def project(row: Any) -> Any:
                 return None if row is None else compute(row)
 
             handle = _process(holder, step, lambda: MapValues(project))

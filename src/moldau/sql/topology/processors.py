@@ -61,13 +61,13 @@ class AddColumns(Processor):
         if row is None:
             self.context.forward(record)
             return
-        where: RecordContext = self.context.runtime.record_context
+        where: RecordContext = self.context.record_context
         timestamp = record.timestamp
         if self._read_time is not None:
             try:
                 timestamp = self._read_time(record.key, row)
             except Exception:  # a record without a time is skipped
-                self.context.runtime.dropped += 1
+                self.context.drop()
                 return
             record = record.with_timestamp(timestamp)
         if self._headers is not None:
