@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import logging
 import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from moldau.client import Producer
-from moldau.client.admin import Admin
+from moldau.client.admin import Admin, OffsetSpec
+from moldau.client.topics import TopicPartition
 from moldau.serde.registry_client import SchemaRegistryClient
 from moldau.services.sql.cluster import ClusterTopics, RemoteRegistry
 from moldau.services.sql.commands import CommandLog
@@ -49,6 +51,7 @@ logger = logging.getLogger(__name__)
 processing_log = logging.getLogger("moldau.sql.processing")
 
 _INSERT_TIMEOUT_S = 30
+_POLL_S = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,6 +270,28 @@ class SqlCore:
             )
         return PreparedQuery(statement, text, session)
 
+    def ends_of(self, topic: str) -> dict[TopicPartition, int]:
+        """Where the partitions of a topic end now."""
+        count = self.topics.partitions(topic) or 0
+        partitions = [TopicPartition(topic, index) for index in range(count)]
+        found = self.admin.list_offsets(dict.fromkeys(partitions, OffsetSpec.latest()))
+        return {each: found[each].offset for each in partitions}
+
+    def wait_until_read(self, query: PersistentQuery, ends: Mapping[TopicPartition, int]) -> None:
+        """Wait until a query has committed so much of its input."""
+        left = {each: end for each, end in ends.items() if end > 0}
+        streams = self.host.streams(query.id)
+        deadline = time.monotonic() + _READ_TIMEOUT_S
+        while left and streams is not None:
+            if streams.error is not None or time.monotonic() > deadline:
+                raise KsqlException(f"The stream could not be read: {streams.error or 'timeout'}")
+            group = streams.settings.application_id
+            found = self.admin.list_consumer_group_offsets(group)[group]
+            read = {each: 0 if at is None else at.offset for each, at in found.items()}
+            left = {each: end for each, end in left.items() if read.get(each, 0) < end}
+            if left:
+                time.sleep(_POLL_S)
+
     def push(
         self, prepared: PreparedQuery, on_row: Callable[[Any, Any, int], None]
     ) -> PersistentQuery:
@@ -281,6 +306,10 @@ class SqlCore:
                 raise statement_error(error, prepared.text) from error
         self.host.start(started, prepared.session.properties, transient=True)
         return started
+
+
+#: How long a pull query over a stream may take.
+_READ_TIMEOUT_S = 60.0
 
 
 def _name(text: str) -> str:

@@ -3,16 +3,30 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from moldau.services.sql.core import PreparedQuery, SqlCore
-from moldau.services.sql.machine.errors import BAD_STATEMENT, KsqlHttpError
+from moldau.services.sql.machine.errors import statement_error
 from moldau.services.sql.machine.rows import row_writer
+from moldau.sql.engine.engine import Session
+from moldau.sql.errors import KsqlException, KsqlStatementException
+from moldau.sql.pull.executor import PullQuery
+from moldau.sql.sources.data_source import DataSource
+from moldau.sql.syntax.statements import Query
 from moldau.sql.types import Column
+from moldau.streams.errors import InvalidStateStoreError
 
 __all__ = ["PulledRows", "pull"]
+
+_STORE_WAIT_S = 10.0
+_RETRY_S = 0.05
+_HELP = (
+    " See https://cnfl.io/queries for more info.\n"
+    "Add EMIT CHANGES if you intended to issue a push query."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +57,58 @@ class PulledRows:
 
 
 def pull(core: SqlCore, prepared: PreparedQuery) -> PulledRows:
-    """Execute a pull query on the stores of the query that keeps its table."""
-    raise KsqlHttpError(
-        400,
-        "Pull queries are not supported by this server yet. Add EMIT CHANGES for a push query.",
-        error_code=BAD_STATEMENT,
-        statement=prepared.text,
-    )
+    """Execute a pull query: on the stores of the query that keeps its table, or, for a stream, by
+    reading it up to where it ends now."""
+    query = prepared.query
+    if not isinstance(query, Query):
+        raise KsqlStatementException("PRINT is not a query", prepared.text)
+    try:
+        source = core.engine.metastore.source(query.source.name)
+        if source is not None and source.kind == "STREAM" and not query.joins:
+            return _read_stream(core, prepared, query, source)
+        with core.lock:
+            planned = core.engine.pull_query(query, prepared.text, prepared.session)
+        return _read_store(core, prepared, planned)
+    except KsqlException as error:
+        raise statement_error(error, prepared.text) from error
+
+
+def _read_store(core: SqlCore, prepared: PreparedQuery, planned: PullQuery) -> PulledRows:
+    streams = core.host.streams(planned.query_id)
+    if streams is None:
+        raise KsqlStatementException("The query of the table does not run", prepared.text)
+    deadline = time.monotonic() + _STORE_WAIT_S
+    while True:
+        try:
+            rows = list(planned.rows(streams.store(planned.store_name)))
+            break
+        except InvalidStateStoreError as error:
+            # While partitions move or are restored; a client would try again, too.
+            if time.monotonic() > deadline:
+                raise KsqlStatementException(
+                    f"Unable to execute pull query: {error}", prepared.text
+                ) from error
+            time.sleep(_RETRY_S)
+    query_id = f"query_{time.time_ns()}"
+    return PulledRows(query_id, planned.plan.schema.columns, rows)
+
+
+def _read_stream(
+    core: SqlCore, prepared: PreparedQuery, query: Query, source: DataSource
+) -> PulledRows:
+    """All rows that a stream has now."""
+    if query.group_by is not None or query.window is not None or query.partition_by is not None:
+        clause = "GROUP BY" if query.group_by is not None else "WINDOW"
+        clause = clause if query.partition_by is None else "PARTITION BY"
+        raise KsqlException(f"Pull queries don't support {clause} clauses.{_HELP}")
+    ends = core.ends_of(source.topic)
+    rows: list[Any] = []
+    session = Session({**prepared.session.properties, "auto.offset.reset": "earliest"})
+    push = PreparedQuery(replace(query, emit="CHANGES", limit=None), prepared.text, session)
+    started = core.push(push, lambda key, row, timestamp: rows.append(row))
+    try:
+        core.wait_until_read(started, ends)
+    finally:
+        core.host.stop(started.id)
+    limited = rows if query.limit is None else rows[: query.limit]
+    return PulledRows(started.id, started.built.schema.value, limited)
