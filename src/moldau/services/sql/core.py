@@ -18,7 +18,6 @@ from moldau.services.sql.cluster import ClusterTopics, RemoteRegistry
 from moldau.services.sql.commands import CommandLog
 from moldau.services.sql.config import SqlConfig
 from moldau.services.sql.hosting import QueryHost
-from moldau.services.sql.listings import Listings
 from moldau.services.sql.machine import entities
 from moldau.services.sql.machine.entities import Entity
 from moldau.services.sql.machine.errors import (
@@ -28,7 +27,15 @@ from moldau.services.sql.machine.errors import (
     statement_error,
 )
 from moldau.sql.engine.engine import KsqlEngine, Session
-from moldau.sql.engine.results import Done, Inserted, PersistentQuery, Result, Started, Stopped
+from moldau.sql.engine.results import (
+    Done,
+    Inserted,
+    Listing,
+    PersistentQuery,
+    Result,
+    Started,
+    Stopped,
+)
 from moldau.sql.errors import KsqlException, KsqlStatementException
 from moldau.sql.formats import format_for
 from moldau.sql.formats.errors import Misfit
@@ -91,7 +98,6 @@ class SqlCore:
             log=_log_row,
         )
         self.host = QueryHost(config, self.admin)
-        self._listings = Listings(self.engine, self.host, self.topics, known)
         self._commands: CommandLog | None = None
         self.lock = threading.RLock()
 
@@ -165,7 +171,7 @@ class SqlCore:
                 statement=text,
             )
         if isinstance(statement, Show | Describe | Explain):
-            return [self._listings.answer(statement, text, session)]
+            return [self._listed(statement, text, session)]
         command = entities.command_id(statement)
         if command is not None and self._commands is not None:
             self.engine.number_queries_from(self._commands.next_offset)
@@ -178,6 +184,14 @@ class SqlCore:
             return []
         message, query_id = _said(result)
         return [entities.current_status(text, command, message, query_id, sequence)]
+
+    def _listed(self, statement: Show | Describe | Explain, text: str, session: Session) -> Entity:
+        for query in self.engine.queries.values():
+            query.state = self.host.state(query.id)
+        found = self.engine.execute(statement, text, session)
+        if not isinstance(found, Listing):
+            raise KsqlException("nothing was listed")
+        return entities.listing(text, found, session.properties)
 
     def _after(self, result: Result, session: Session, *, replayed: bool = False) -> None:
         """Do in the cluster what a statement wants done."""
