@@ -197,7 +197,8 @@ def test_pull_queries_show_tables_and_streams_as_they_are(server: SqlServer) -> 
         "INSERT INTO clicks VALUES ('a', 3);"
     )
     rows = server.query("SELECT id, n FROM clicks WHERE n > 1;")
-    assert sorted(each["row"]["columns"] for each in rows[1:]) == [["a", 3], ["b", 2]]
+    assert sorted(each["row"]["columns"] for each in rows[1:-1]) == [["a", 3], ["b", 2]]
+    assert rows[-1] == {"finalMessage": "Query Completed"}
     server.execute(
         "CREATE TABLE sums AS SELECT id, SUM(n) AS n FROM clicks GROUP BY id;"
         "CREATE TABLE hourly AS SELECT id, COUNT(*) AS n FROM clicks "

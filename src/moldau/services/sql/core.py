@@ -13,6 +13,8 @@ from typing import Any
 from moldau.client import Producer
 from moldau.client.admin import Admin, OffsetSpec
 from moldau.client.topics import TopicPartition
+from moldau.data.errors import DataError
+from moldau.data.schema_language import SchemaError
 from moldau.serde.registry_client import SchemaRegistryClient
 from moldau.services.sql.cluster import ClusterTopics, RemoteRegistry
 from moldau.services.sql.commands import CommandLog
@@ -41,6 +43,7 @@ from moldau.sql.formats import format_for
 from moldau.sql.formats.errors import Misfit
 from moldau.sql.formats.json_reading import by_rules, parse
 from moldau.sql.functions.registry import FunctionRegistry, built_in
+from moldau.sql.ports import SchemaRegistry
 from moldau.sql.syntax.parser import substitute
 from moldau.sql.syntax.statements import (
     Describe,
@@ -78,7 +81,14 @@ def _log_row(step: str, message: str, error: Exception, row: Any) -> None:
 class SqlCore:
     """One statement at a time: the engine is not made for several threads."""
 
-    def __init__(self, config: SqlConfig, functions: FunctionRegistry | None = None) -> None:
+    def __init__(
+        self,
+        config: SqlConfig,
+        *,
+        functions: FunctionRegistry | None = None,
+        registry: SchemaRegistry | None = None,
+    ) -> None:
+        """`registry` instead of the one at `ksql.schema.registry.url`."""
         self.config = config
         settings = config.client_settings()
         self.admin = Admin(settings)
@@ -86,7 +96,8 @@ class SqlCore:
         self.topics = ClusterTopics(self.admin)
         url = config["ksql.schema.registry.url"]
         self._registry_client = SchemaRegistryClient(url) if url else None
-        registry = None if self._registry_client is None else RemoteRegistry(self._registry_client)
+        if registry is None and self._registry_client is not None:
+            registry = RemoteRegistry(self._registry_client)
         engine_settings = config.engine_settings()
         known = functions or built_in(engine_settings)
         self.engine = KsqlEngine(
@@ -151,7 +162,7 @@ class SqlCore:
                     done += self._executed(statement, each.text, session)
                 except KsqlHttpError:
                     raise
-                except KsqlException as error:
+                except (KsqlException, DataError, SchemaError) as error:
                     raise statement_error(error, each.text, done) from error
         return done
 
