@@ -31,6 +31,7 @@ _TIMEOUT_S = 30
 _SERVER = {
     "ksql.query.pull.table.scan.enabled": "true",
     "ksql.headers.columns.enabled": "true",
+    "ksql.query.push.v2.enabled": "true",
     "ksql.streams.commit.interval.ms": "20",
     "ksql.streams.auto.offset.reset": "earliest",
     "ksql.streams.statestore.cache.max.bytes": "0",

@@ -7,7 +7,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from moldau.client import Producer
@@ -329,8 +329,21 @@ class SqlCore:
                 started = self.engine.push_query(query, on_row, prepared.text, prepared.session)
             except KsqlException as error:
                 raise statement_error(error, prepared.text) from error
+        if self._is_scalable(query, prepared.session):
+            started = replace(started, id=f"SCALABLE_PUSH_QUERY_{started.id}")
         self.host.start(started, prepared.session.properties, transient=True)
         return started
+
+    def _is_scalable(self, query: Query, session: Session) -> bool:
+        """Whether ksqlDB's second version of push queries runs it: it shows rows from now on."""
+        overrides = self.config.streams_settings(session.properties)
+        plain = not query.joins and query.window is None and query.group_by is None
+        return bool(
+            plain
+            and query.partition_by is None
+            and self.config["ksql.query.push.v2.enabled"]
+            and overrides.get("auto.offset.reset", "latest") == "latest"
+        )
 
 
 #: How long a pull query over a stream may take.
