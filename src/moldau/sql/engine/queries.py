@@ -109,8 +109,9 @@ class Queries:
         )
         return QueryPlanner(analysis, context, plan_settings).plan()
 
-    def _build_context(self, settings: Settings) -> BuildContext:
+    def _build_context(self, settings: Settings, application_id: str) -> BuildContext:
         return BuildContext(
+            application_id=application_id,
             functions=self._functions,
             formats=self._formats,
             registry=self._registry,
@@ -125,14 +126,15 @@ class Queries:
         before = self.by_id.get(query_id)
         if before is not None:
             check_upgrade(before.plan.step, plan.step)
-        built = build_topology(plan.step, self._build_context(settings))
-        service = settings.text(names.SERVICE_ID)
+        prefix = settings.text(names.SERVICE_ID) + settings.text(names.QUERY_PREFIX)
+        application_id = f"_confluent-ksql-{prefix}{query_id}"
+        built = build_topology(plan.step, self._build_context(settings, application_id))
         query = PersistentQuery(
             id=query_id,
             sql=sql,
             plan=plan,
             built=built,
-            application_id=f"_confluent-ksql-{service}{settings.text(names.QUERY_PREFIX)}{query_id}",
+            application_id=application_id,
             sink=sink,
             settings=settings.values,
         )
@@ -142,15 +144,16 @@ class Queries:
     def push(self, query: Query, on_row: OnRow, sql: str, settings: Settings) -> PersistentQuery:
         """A query that is not kept, and whose rows go to a function."""
         plan = self.plan(query, None, settings)
-        built = build_topology(plan.step, self._build_context(settings), on_row)
         self._transient += 1
         query_id = f"transient_{plan.sources[0].name}_{self._transient}"
+        application_id = f"_confluent-ksql-{settings.text(names.SERVICE_ID)}{query_id}"
+        built = build_topology(plan.step, self._build_context(settings, application_id), on_row)
         return PersistentQuery(
             id=query_id,
             sql=sql,
             plan=plan,
             built=built,
-            application_id=f"_confluent-ksql-{settings.text(names.SERVICE_ID)}{query_id}",
+            application_id=application_id,
             sink=None,
         )
 

@@ -160,6 +160,8 @@ class SourceProperties:
         delimiter = self.values.get(f"{side}_DELIMITER")
         if delimiter is not None:
             found["delimiter"] = delimiter
+        if name == "PROTOBUF":
+            found["unwrapPrimitives"] = "true"
         nullable_name = f"{side}_PROTOBUF_NULLABLE_REPRESENTATION"
         nullable = self.values.get(nullable_name)
         if nullable is not None:
