@@ -100,6 +100,10 @@ STREAMS_KILLS ?= 50
 streams-kills: $(VENV)/.installed-test   ## SIGKILLs of instances during a word count (STREAMS_KILLS=50, long)
 	PYTHONPATH=tests $(BIN)/python -m support.streams_kills --count $(STREAMS_KILLS) $(if $(SEED),--seed $(SEED))
 
+.PHONY: sql-rest
+sql-rest: $(VENV)/.installed-test   ## all of ksqlDB's REST cases against a SQL server (five minutes)
+	MOLDAU_SQL_REST=all $(BIN)/pytest tests/conformance/sql/test_rest_cases.py -q
+
 .PHONY: fuzz
 FRAMES ?= 1000000
 fuzz: $(VENV)/.installed-test   ## malformed frames against a broker (FRAMES=1000000, SEED=, long)

@@ -28,6 +28,8 @@ from support.waiting import eventually
 FOLDER = VECTORS / "ksql" / "rest-query-validation-tests"
 _numbers = itertools.count(1)
 _TIMEOUT_S = 30
+#: Of topics for which a case names no number.
+_PARTITIONS = 4
 _SERVER = {
     "ksql.query.pull.table.scan.enabled": "true",
     "ksql.headers.columns.enabled": "true",
@@ -192,16 +194,19 @@ class _Run:
         self._finished([self._ask(each) for each in case.queries])
 
     def _create_topics(self) -> None:
-        names = {each["topic"]: 1 for each in self._case.setup.inputs}
+        names = {each["topic"]: _PARTITIONS for each in self._case.setup.inputs}
         names.update(
-            {each["name"]: int(each.get("partitions", 1)) for each in self._case.setup.topics}
+            {
+                each["name"]: int(each.get("partitions", _PARTITIONS))
+                for each in self._case.setup.topics
+            }
         )
         for statement in self._case.setup.statements:
             lowered = statement.lower()
             if "kafka_topic" in lowered and " as select" not in lowered:
                 topic = statement[lowered.index("kafka_topic") :].split("'")[1]
                 if "partitions" not in lowered:
-                    names.setdefault(topic, 1)
+                    names.setdefault(topic, _PARTITIONS)
                 else:
                     names.pop(topic, None)
         self._admin.create_topics(
