@@ -104,6 +104,10 @@ streams-kills: $(VENV)/.installed-test   ## SIGKILLs of instances during a word 
 runbook: $(VENV)/.installed-test | tools   ## make each trouble of docs/runbook.md; Prometheus names it
 	$(BIN)/pytest tests/conformance/test_runbook.py
 
+.PHONY: sql-rest
+sql-rest: $(VENV)/.installed-test   ## all of ksqlDB's REST cases against a SQL server (five minutes)
+	MOLDAU_SQL_REST=all $(BIN)/pytest tests/conformance/sql/test_rest_cases.py -q
+
 .PHONY: fuzz
 FRAMES ?= 1000000
 fuzz: $(VENV)/.installed-test   ## malformed frames against a broker (FRAMES=1000000, SEED=, long)

@@ -64,6 +64,7 @@ BESIDE = {
     "moldau.services.connect.membership": "what a herder asks of its group: only types",
     "moldau.services.registry.config_keys": "the keys of its properties file",
     "moldau.services.rest.config": "the settings of the REST Proxy",
+    "moldau.services.sql.config": "the settings of the SQL server",
     "moldau.spark.columns._decoder": _COMPILED,
     "moldau.spark.columns._rows": _COMPILED,
     "moldau.spark.columns.column_buffers": "the columns that the compiled decoder fills",

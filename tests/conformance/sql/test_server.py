@@ -11,6 +11,7 @@ from moldau.cli.services.sql_client import SqlClient
 from moldau.cli.services.sql_shell import Shell
 from support.processes import BrokerProcess
 from support.sql_server import SqlServer, sql_server
+from support.waiting import eventually
 
 EARLIEST = {"auto.offset.reset": "earliest"}
 
@@ -186,3 +187,36 @@ def test_the_shell_shows_answers_and_rows(
     assert "NOWHERE" in capsys.readouterr().err
     assert shell.run(io.StringIO("SHOW\nSTREAMS;\nexit\n")) == 0
     assert "TYPED\ttyped\tKAFKA\tJSON\tfalse" in shown.getvalue()
+
+
+def test_pull_queries_show_tables_and_streams_as_they_are(server: SqlServer) -> None:
+    server.execute(
+        "CREATE STREAM clicks (id STRING KEY, n INT) "
+        "WITH (kafka_topic='clicks', value_format='JSON', partitions=2);"
+        "INSERT INTO clicks VALUES ('a', 1);INSERT INTO clicks VALUES ('b', 2);"
+        "INSERT INTO clicks VALUES ('a', 3);"
+    )
+    rows = server.query("SELECT id, n FROM clicks WHERE n > 1;")
+    assert sorted(each["row"]["columns"] for each in rows[1:-1]) == [["a", 3], ["b", 2]]
+    assert rows[-1] == {"finalMessage": "Query Completed"}
+    server.execute(
+        "CREATE TABLE sums AS SELECT id, SUM(n) AS n FROM clicks GROUP BY id;"
+        "CREATE TABLE hourly AS SELECT id, COUNT(*) AS n FROM clicks "
+        "WINDOW TUMBLING (SIZE 1 HOUR) GROUP BY id;",
+        EARLIEST,
+    )
+    wanted = [{"row": {"columns": ["a", 4]}}]
+    eventually(
+        lambda: server.query("SELECT * FROM sums WHERE id = 'a';")[1:] == wanted, what="the sum"
+    )
+    header = server.query("SELECT * FROM sums WHERE id = 'a';")[0]["header"]
+    assert header["schema"] == "`ID` STRING KEY, `N` INTEGER"
+    assert len(server.query("SELECT * FROM sums;")) == 3
+    eventually(
+        lambda: len(server.query("SELECT * FROM hourly WHERE id = 'a';")) == 2, what="a window"
+    )
+    with server.stream("SELECT * FROM sums WHERE id = 'b';") as lines:
+        assert next(lines)["columnNames"] == ["ID", "N"]
+        assert list(lines) == [["b", 2]]
+    wrong = server.post("/query", {"ksql": "SELECT * FROM sums GROUP BY id;"}).json()
+    assert "Pull queries don't support GROUP BY clauses" in wrong["message"]

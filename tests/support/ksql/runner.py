@@ -418,9 +418,20 @@ def _read_value(world: _World, record: Produced) -> Any:
         return read_json(data)
     if info.format.name == "DELIMITED":
         return data.decode().rstrip("\r\n")
+    columns = source.schema.value
+    if info.format.name in ("AVRO", "JSON_SR", "PROTOBUF") and UNWRAP not in info.features:
+        # By the schema that the value was written with: it may have more fields than the source.
+        schema_id = int.from_bytes(data[1:5], "big")
+        kind, text = world.registry.by_id(schema_id)
+        properties = {**dict(info.format.properties), "schemaId": str(schema_id)}
+        by_id = format_for(info.format.name, properties)
+        found = by_id.columns_of(kind, text, info.features, is_key=False)
+        columns = tuple(Column(name, each) for name, each in found)
+        serde = by_id.serde(columns, info.features, world.registry, is_key=False)
+        return _shown_row(serde.deserialize(record.topic, data), columns, info.features, "")
     serde = world.engine.serdes.value(info.format, source.schema, info.features)
     return _shown_row(
-        serde.deserialize(record.topic, data), source.schema.value, info.features, info.format.name
+        serde.deserialize(record.topic, data), columns, info.features, info.format.name
     )
 
 

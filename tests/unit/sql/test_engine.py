@@ -126,3 +126,30 @@ def test_a_push_query_passes_rows_on(engine: KsqlEngine) -> None:
         topic.pipe_input(("b",), ("y", 2**63 - 1), timestamp=2)
     assert rows == [(("b",), ("b", "Y", -(2**63)), 2)]
     assert [each.name for each in query.plan.schema.value] == ["USER", "U", "KSQL_COL_0"]
+
+
+@pytest.mark.parametrize(
+    ("sql", "message"),
+    [
+        (
+            "CREATE TABLE t (id INT PRIMARY KEY) WITH (kafka_topic='t', value_format='JSON', "
+            "retention_ms=5);",
+            "Non-windowed tables do not support retention",
+        ),
+        (
+            "CREATE STREAM s WITH (cleanup_policy='compact') AS SELECT * FROM clicks;",
+            "Users can't set the CLEANUP_POLICY config manually",
+        ),
+        (
+            "CREATE STREAM s WITH (timestamp='url', timestamp_format='{bad') AS "
+            "SELECT * FROM clicks;",
+            "Invalid datetime format for config:TIMESTAMP_FORMAT",
+        ),
+        ("CREATE STREAM s WITH (foo='x') AS SELECT * FROM clicks;", "WITH clause: FOO"),
+        ("CREATE STREAM s (a INT) WITH (value_format='JSON');", "KAFKA_TOPIC"),
+    ],
+)
+def test_properties_that_do_not_fit_are_refused(engine: KsqlEngine, sql: str, message: str) -> None:
+    with pytest.raises(KsqlStatementException, match=message):
+        engine.execute_script(sql)
+    assert list(engine.metastore.sources) == ["CLICKS"]

@@ -7,6 +7,7 @@ import pytest
 from moldau.sql.errors import ParseFailedException
 from moldau.sql.syntax.formatting import text
 from moldau.sql.syntax.parser import parse, parse_expression, prepare, substitute
+from moldau.sql.syntax.statement_formatting import formatted
 from moldau.sql.syntax.statements import (
     AssertSchema,
     AssertTopic,
@@ -173,3 +174,18 @@ def test_deeply_nested_expressions_are_refused() -> None:
     for nested in ("(" * 300 + "1" + ")" * 300, " -" * 5000 + "a", "NOT " * 5000 + "a"):
         with pytest.raises(ParseFailedException, match="too large to parse"):
             statement(f"SELECT {nested} FROM a;")
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "CREATE STREAM S (ID INTEGER KEY, V ARRAY<STRING>) WITH (KAFKA_TOPIC='s', PARTITIONS=1);",
+        "CREATE OR REPLACE TABLE T AS SELECT\n  S.A,\n  COUNT(*) N\nFROM S S\n"
+        "WINDOW HOPPING ( SIZE 5 SECONDS , ADVANCE BY 1 SECONDS ) \nWHERE (S.A > 1)\nGROUP BY S.A\n"
+        "EMIT CHANGES",
+        "INSERT INTO S SELECT *\nFROM A A\nLEFT OUTER JOIN B B WITHIN 1 HOURS ON ((A.X = B.X))\n"
+        "EMIT CHANGES",
+    ],
+)
+def test_statements_are_written_as_they_are_read(sql: str) -> None:
+    assert formatted(statement(sql if sql.endswith(";") else f"{sql};")) == sql

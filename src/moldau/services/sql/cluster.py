@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from moldau.client.admin import Admin, NewTopic
 from moldau.client.errors import KafkaError, TopicExistsError
@@ -56,19 +55,6 @@ class ClusterTopics:
                 # Deleted in the meantime.
                 continue
         return counts
-
-    def listed(self) -> list[dict[str, Any]]:
-        """Topics with the replicas of each partition, as SHOW TOPICS shows them."""
-        names = [name for name in self._admin.list_topics() if not name.startswith("_confluent")]
-        found = self._admin.describe_topics(names, check=False) if names else {}
-        rows = []
-        for name in sorted(names):
-            try:
-                replicas = [len(each.replicas) for each in found[name].partitions]
-            except KafkaError:
-                continue
-            rows.append({"name": name, "replicaInfo": replicas})
-        return rows
 
 
 class RemoteRegistry:

@@ -23,6 +23,7 @@ ksql.queries.file                         string   -           h
 ksql.query.push.rows.queued.max           int      10000       m  >=1
 ksql.query.push.queries.max               int      100         m  >=1
 ksql.query.pull.table.scan.enabled        boolean  true        l
+ksql.query.push.v2.enabled                boolean  false       l
 ksql.headers.columns.enabled              boolean  true        l
 ksql.internal.topic.replicas              int      1           l  >=1
 ksql.persistence.default.format.key       string   KAFKA       l

@@ -5,18 +5,21 @@ from __future__ import annotations
 import json
 import logging
 import threading
+import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from moldau.client import Producer
-from moldau.client.admin import Admin
+from moldau.client.admin import Admin, OffsetSpec
+from moldau.client.topics import TopicPartition
+from moldau.data.errors import DataError
+from moldau.data.schema_language import SchemaError
 from moldau.serde.registry_client import SchemaRegistryClient
 from moldau.services.sql.cluster import ClusterTopics, RemoteRegistry
 from moldau.services.sql.commands import CommandLog
 from moldau.services.sql.config import SqlConfig
 from moldau.services.sql.hosting import QueryHost
-from moldau.services.sql.listings import Listings
 from moldau.services.sql.machine import entities
 from moldau.services.sql.machine.entities import Entity
 from moldau.services.sql.machine.errors import (
@@ -26,12 +29,21 @@ from moldau.services.sql.machine.errors import (
     statement_error,
 )
 from moldau.sql.engine.engine import KsqlEngine, Session
-from moldau.sql.engine.results import Done, Inserted, PersistentQuery, Result, Started, Stopped
+from moldau.sql.engine.results import (
+    Done,
+    Inserted,
+    Listing,
+    PersistentQuery,
+    Result,
+    Started,
+    Stopped,
+)
 from moldau.sql.errors import KsqlException, KsqlStatementException
 from moldau.sql.formats import format_for
 from moldau.sql.formats.errors import Misfit
 from moldau.sql.formats.json_reading import by_rules, parse
 from moldau.sql.functions.registry import FunctionRegistry, built_in
+from moldau.sql.ports import SchemaRegistry
 from moldau.sql.syntax.parser import substitute
 from moldau.sql.syntax.statements import (
     Describe,
@@ -49,6 +61,7 @@ logger = logging.getLogger(__name__)
 processing_log = logging.getLogger("moldau.sql.processing")
 
 _INSERT_TIMEOUT_S = 30
+_POLL_S = 0.02
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +81,14 @@ def _log_row(step: str, message: str, error: Exception, row: Any) -> None:
 class SqlCore:
     """One statement at a time: the engine is not made for several threads."""
 
-    def __init__(self, config: SqlConfig, functions: FunctionRegistry | None = None) -> None:
+    def __init__(
+        self,
+        config: SqlConfig,
+        *,
+        functions: FunctionRegistry | None = None,
+        registry: SchemaRegistry | None = None,
+    ) -> None:
+        """`registry` instead of the one at `ksql.schema.registry.url`."""
         self.config = config
         settings = config.client_settings()
         self.admin = Admin(settings)
@@ -76,7 +96,8 @@ class SqlCore:
         self.topics = ClusterTopics(self.admin)
         url = config["ksql.schema.registry.url"]
         self._registry_client = SchemaRegistryClient(url) if url else None
-        registry = None if self._registry_client is None else RemoteRegistry(self._registry_client)
+        if registry is None and self._registry_client is not None:
+            registry = RemoteRegistry(self._registry_client)
         engine_settings = config.engine_settings()
         known = functions or built_in(engine_settings)
         self.engine = KsqlEngine(
@@ -88,7 +109,6 @@ class SqlCore:
             log=_log_row,
         )
         self.host = QueryHost(config, self.admin)
-        self._listings = Listings(self.engine, self.host, self.topics, known)
         self._commands: CommandLog | None = None
         self.lock = threading.RLock()
 
@@ -142,7 +162,7 @@ class SqlCore:
                     done += self._executed(statement, each.text, session)
                 except KsqlHttpError:
                     raise
-                except KsqlException as error:
+                except (KsqlException, DataError, SchemaError) as error:
                     raise statement_error(error, each.text, done) from error
         return done
 
@@ -162,7 +182,7 @@ class SqlCore:
                 statement=text,
             )
         if isinstance(statement, Show | Describe | Explain):
-            return [self._listings.answer(statement, text, session)]
+            return [self._listed(statement, text, session)]
         command = entities.command_id(statement)
         if command is not None and self._commands is not None:
             self.engine.number_queries_from(self._commands.next_offset)
@@ -175,6 +195,14 @@ class SqlCore:
             return []
         message, query_id = _said(result)
         return [entities.current_status(text, command, message, query_id, sequence)]
+
+    def _listed(self, statement: Show | Describe | Explain, text: str, session: Session) -> Entity:
+        for query in self.engine.queries.values():
+            query.state = self.host.state(query.id)
+        found = self.engine.execute(statement, text, session)
+        if not isinstance(found, Listing):
+            raise KsqlException("nothing was listed")
+        return entities.listing(text, found, session.properties)
 
     def _after(self, result: Result, session: Session, *, replayed: bool = False) -> None:
         """Do in the cluster what a statement wants done."""
@@ -267,6 +295,28 @@ class SqlCore:
             )
         return PreparedQuery(statement, text, session)
 
+    def ends_of(self, topic: str) -> dict[TopicPartition, int]:
+        """Where the partitions of a topic end now."""
+        count = self.topics.partitions(topic) or 0
+        partitions = [TopicPartition(topic, index) for index in range(count)]
+        found = self.admin.list_offsets(dict.fromkeys(partitions, OffsetSpec.latest()))
+        return {each: found[each].offset for each in partitions}
+
+    def wait_until_read(self, query: PersistentQuery, ends: Mapping[TopicPartition, int]) -> None:
+        """Wait until a query has committed so much of its input."""
+        left = {each: end for each, end in ends.items() if end > 0}
+        streams = self.host.streams(query.id)
+        deadline = time.monotonic() + _READ_TIMEOUT_S
+        while left and streams is not None:
+            if streams.error is not None or time.monotonic() > deadline:
+                raise KsqlException(f"The stream could not be read: {streams.error or 'timeout'}")
+            group = streams.settings.application_id
+            found = self.admin.list_consumer_group_offsets(group)[group]
+            read = {each: 0 if at is None else at.offset for each, at in found.items()}
+            left = {each: end for each, end in left.items() if read.get(each, 0) < end}
+            if left:
+                time.sleep(_POLL_S)
+
     def push(
         self, prepared: PreparedQuery, on_row: Callable[[Any, Any, int], None]
     ) -> PersistentQuery:
@@ -279,8 +329,25 @@ class SqlCore:
                 started = self.engine.push_query(query, on_row, prepared.text, prepared.session)
             except KsqlException as error:
                 raise statement_error(error, prepared.text) from error
+        if self._is_scalable(query, prepared.session):
+            started = replace(started, id=f"SCALABLE_PUSH_QUERY_{started.id}")
         self.host.start(started, prepared.session.properties, transient=True)
         return started
+
+    def _is_scalable(self, query: Query, session: Session) -> bool:
+        """Whether ksqlDB's second version of push queries runs it: it shows rows from now on."""
+        overrides = self.config.streams_settings(session.properties)
+        plain = not query.joins and query.window is None and query.group_by is None
+        return bool(
+            plain
+            and query.partition_by is None
+            and self.config["ksql.query.push.v2.enabled"]
+            and overrides.get("auto.offset.reset", "latest") == "latest"
+        )
+
+
+#: How long a pull query over a stream may take.
+_READ_TIMEOUT_S = 60.0
 
 
 def _name(text: str) -> str:

@@ -19,6 +19,7 @@ __all__ = ["QueryHost"]
 logger = logging.getLogger(__name__)
 
 _CLOSE_TIMEOUT_S: Final = 10.0
+_START_TIMEOUT_S: Final = 10.0
 #: ksqlDB's own defaults where they differ from Kafka Streams'.
 _DEFAULTS: Final[Mapping[str, Any]] = {
     "auto.offset.reset": "latest",
@@ -59,6 +60,9 @@ class QueryHost:
             if transient:
                 self._transient.add(query.id)
         streams.start()
+        if transient:
+            # A client that has the header may rely on seeing what is written from then on.
+            streams.wait_for(State.RUNNING, _START_TIMEOUT_S)
 
     def stop(self, query_id: str, *, for_good: bool = False) -> None:
         """End a query. Unless `for_good`, its group and internal topics stay for it to go on."""

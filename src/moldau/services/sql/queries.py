@@ -15,8 +15,9 @@ from moldau.services.sql.machine.errors import BAD_REQUEST, KsqlHttpError
 from moldau.services.sql.machine.rows import row_writer
 from moldau.services.sql.pulling import pull
 from moldau.sql.engine.results import PersistentQuery
-from moldau.sql.sources.schema import LogicalSchema
+from moldau.sql.sources.schema import WINDOWEND, WINDOWSTART, LogicalSchema
 from moldau.sql.syntax.statements import PrintTopic, Query
+from moldau.streams.records import Windowed
 
 __all__ = ["QueryHandlers"]
 
@@ -81,6 +82,11 @@ class PushQuery:
         if self.running is None:
             raise KsqlHttpError(400, "The query does not run", error_code=BAD_REQUEST)
         return self.running.built.schema
+
+    @property
+    def is_stream(self) -> bool:
+        """A record without a value deletes a row of a table; in a stream it is none."""
+        return self.running is not None and self.running.plan.kind == "STREAM"
 
     def stop(self) -> None:
         self.closed = True
@@ -208,7 +214,10 @@ class QueryHandlers:
             if push.closed or push.stopping.is_set() or push.error is not None:
                 return
             with contextlib.suppress(TimeoutError):
-                yield await push.queue.get()
+                key, row = await push.queue.get()
+                if row is None and push.is_stream:
+                    continue
+                yield key, row
                 if left is not None:
                     left -= 1
 
@@ -239,6 +248,8 @@ def _columns(key: Any, row: Any, schema: LogicalSchema) -> Sequence[Any]:
     values = inner if isinstance(inner, tuple) else (inner,)
     names = [each.name for each in schema.key]
     known = dict(zip(names, values, strict=False))
+    if isinstance(key, Windowed):
+        known.update({WINDOWSTART: key.window.start, WINDOWEND: key.window.end})
     return [known.get(each.name) for each in schema.value]
 
 

@@ -35,10 +35,10 @@ _STREAMED: Final = (DELIMITED, "application/json", V1, "application/vnd.ksqlapi.
 class SqlService:
     """The server; made on the loop that it runs on."""
 
-    def __init__(self, config: SqlConfig) -> None:
+    def __init__(self, config: SqlConfig, core: SqlCore | None = None) -> None:
         """Raises ConfigError."""
         self.config = config
-        self.core = SqlCore(config)
+        self.core = core or SqlCore(config)
         self._queries = QueryHandlers(self.core)
         service = Service(
             name="sql",

@@ -18,7 +18,11 @@ from moldau.sql.planning.formats import Formats
 from moldau.sql.ports import SchemaRegistry
 from moldau.sql.sources.data_source import DataSource, KeyFormat, ValueFormat
 from moldau.sql.sources.metastore import MetaStore, already_exists
-from moldau.sql.sources.properties import SourceProperties
+from moldau.sql.sources.properties import (
+    SourceProperties,
+    check_cleanup_policy,
+    check_retention,
+)
 from moldau.sql.sources.schema import (
     SYSTEM_COLUMNS,
     DuplicateColumnException,
@@ -148,6 +152,10 @@ class Ddl:
 
     def _ensure_topic(self, statement: CreateSource, properties: SourceProperties) -> None:
         topic = properties.topic
+        check_cleanup_policy(properties)
+        policy = "compact" if statement.kind == "TABLE" else "delete"
+        retention_ms = properties.get("RETENTION_MS")
+        check_retention(policy, retention_ms)
         if self._topics.partitions(topic) is not None:
             return
         partitions = properties.get("PARTITIONS")
@@ -159,15 +167,10 @@ class Ddl:
                     "configuration in the WITH clause (and optionally 'REPLICAS')."
                 )
             partitions = self._topics.default_partitions
-        policy = "compact" if statement.kind == "TABLE" else "delete"
-        if policy == "compact" and properties.get("RETENTION_MS") is not None:
-            raise KsqlException(
-                "Invalid config variable in the WITH clause: RETENTION_MS. Non-windowed tables do "
-                "not support retention."
-            )
-        self._topics.create(
-            topic, partitions, properties.get("REPLICAS") or -1, {"cleanup.policy": policy}
-        )
+        config = {"cleanup.policy": policy}
+        if retention_ms is not None:
+            config["retention.ms"] = str(retention_ms)
+        self._topics.create(topic, partitions, properties.get("REPLICAS") or -1, config)
 
     def drop(self, statement: DropSource) -> Done:
         kind, name = statement.kind, statement.name

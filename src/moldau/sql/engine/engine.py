@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from moldau.sql.analysis.analysis import Into
-from moldau.sql.analysis.sanitizer import check_insert_target
+from moldau.sql.analysis.sanitizer import check_insert_target, sanitized
 from moldau.sql.engine import settings as names
 from moldau.sql.engine.ddl import Ddl
 from moldau.sql.engine.inserts import insert_values
@@ -38,6 +39,7 @@ from moldau.sql.sources.properties import SourceProperties, insert_query_id
 from moldau.sql.syntax import parser
 from moldau.sql.syntax.expressions import ColumnRef
 from moldau.sql.syntax.parser import ParsedStatement
+from moldau.sql.syntax.statement_formatting import formatted
 from moldau.sql.syntax.statements import (
     AlterSource,
     ControlQuery,
@@ -161,8 +163,17 @@ class KsqlEngine:
         rule = self._rules.get(type(statement))
         if rule is None:
             raise KsqlStatementException("Statement not executable", sql)
-        with _as_statement_error(sql):
+        with _as_statement_error(sql, lambda: self._formatted(statement, sql)):
             return rule(statement, sql, session or Session())
+
+    def _formatted(self, statement: Statement, sql: str) -> str:
+        """A query as errors quote it: with all of its names, as far as they are known."""
+        if not isinstance(statement, CreateAsSelect | InsertInto):
+            return sql
+        with contextlib.suppress(KsqlException):
+            explicit = replace(statement, query=sanitized(statement.query, self.metastore))
+            return formatted(explicit) or sql
+        return sql
 
     def execute_script(self, sql: str, session: Session | None = None) -> list[Result]:
         """Execute all statements of a script; variables are replaced as they are defined."""
@@ -362,9 +373,15 @@ class KsqlEngine:
 class _as_statement_error:
     """Turns errors inside into those of a statement."""
 
-    def __init__(self, sql: str, *, quotes_part: bool = False) -> None:
-        """`quotes_part`: an error in an expression quotes that, then the statement."""
+    def __init__(
+        self, sql: str, shown: Callable[[], str] | None = None, *, quotes_part: bool = False
+    ) -> None:
+        """`shown` is the statement as errors quote it.
+
+        `quotes_part`: an error in an expression quotes that, then the statement.
+        """
         self._sql = sql
+        self._shown = shown or (lambda: sql)
         self._quotes_part = quotes_part
 
     def __enter__(self) -> None:
@@ -375,9 +392,9 @@ class _as_statement_error:
             if error.statement == self._sql:
                 return
             detail = error.unlogged if self._quotes_part else error.raw_unlogged
-            raise KsqlStatementException(str(error), self._sql, detail) from error
+            raise KsqlStatementException(str(error), self._shown(), detail) from error
         if isinstance(error, KsqlException):
-            raise KsqlStatementException(str(error), self._sql) from error
+            raise KsqlStatementException(str(error), self._shown()) from error
         if isinstance(error, RecursionError):
             raise KsqlStatementException(TOO_LARGE, self._sql) from error
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from moldau.data.errors import DataError
+from moldau.data.schema_language import SchemaError
 from moldau.sql.errors import KsqlException
 from moldau.sql.planning.formats import Formats
 from moldau.sql.ports import SchemaRegistry
@@ -111,7 +113,7 @@ class Inference:
             features = self._formats.key_features(info, is_single=True)
         try:
             columns = found.columns_of(kind, text, features, is_key=is_key)
-        except KsqlException as error:
+        except (KsqlException, DataError, SchemaError) as error:
             side = "key" if is_key else "value"
             raise KsqlException(
                 f"Unable to verify if the {side} schema for {_source(topic, schema_id)} is "
@@ -197,7 +199,7 @@ class Inference:
             else:
                 kind, text = found.schema_text(columns, features)
             registry.register(name, kind, text)
-        except (KsqlException, LookupError) as error:
+        except (KsqlException, DataError, SchemaError, LookupError) as error:
             raise KsqlException(f"Could not register schema for topic: {error}") from error
 
     def _need_registry(self, topic: str, info: FormatInfo) -> SchemaRegistry:

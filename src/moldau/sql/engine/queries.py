@@ -13,16 +13,24 @@ from moldau.sql.errors import KsqlException
 from moldau.sql.planning.formats import Formats
 from moldau.sql.planning.node import PlanContext
 from moldau.sql.planning.planner import PlanSettings, QueryPlan, QueryPlanner
+from moldau.sql.planning.steps import AggregateStep, walk
 from moldau.sql.planning.upgrades import check_upgrade
 from moldau.sql.ports import Functions, SchemaRegistry
 from moldau.sql.pull.executor import PullQuery, not_queryable
 from moldau.sql.pull.planner import PullSettings, plan_pull
 from moldau.sql.sources.data_source import DataSource
 from moldau.sql.sources.metastore import MetaStore
-from moldau.sql.sources.properties import SourceProperties
+from moldau.sql.sources.properties import (
+    SourceProperties,
+    check_cleanup_policy,
+    check_retention,
+)
 from moldau.sql.syntax.statements import Query
 from moldau.sql.topology.builder import BuildContext, OnRow, ProcessingLog, build_topology
 from moldau.sql.topology.holders import Materialization
+
+#: Seven days, as brokers have it.
+_RETENTION_MS_DEFAULT = 604_800_000
 
 
 class Queries:
@@ -78,9 +86,11 @@ class Queries:
         self._inference.register(sink.topic, sink.schema, key, value, if_missing=False)
         source_topic = plan.sources[0].topic
         partitions = properties.get("PARTITIONS") or self._topics.partitions(source_topic) or 1
-        policy = "compact" if plan.kind == "TABLE" else "delete"
         self._topics.create(
-            sink.topic, partitions, properties.get("REPLICAS") or -1, {"cleanup.policy": policy}
+            sink.topic,
+            partitions,
+            properties.get("REPLICAS") or -1,
+            _topic_config(plan, properties),
         )
 
     def number_from(self, number: int) -> None:
@@ -109,8 +119,9 @@ class Queries:
         )
         return QueryPlanner(analysis, context, plan_settings).plan()
 
-    def _build_context(self, settings: Settings) -> BuildContext:
+    def _build_context(self, settings: Settings, application_id: str) -> BuildContext:
         return BuildContext(
+            application_id=application_id,
             functions=self._functions,
             formats=self._formats,
             registry=self._registry,
@@ -125,14 +136,15 @@ class Queries:
         before = self.by_id.get(query_id)
         if before is not None:
             check_upgrade(before.plan.step, plan.step)
-        built = build_topology(plan.step, self._build_context(settings))
-        service = settings.text(names.SERVICE_ID)
+        prefix = settings.text(names.SERVICE_ID) + settings.text(names.QUERY_PREFIX)
+        application_id = f"_confluent-ksql-{prefix}{query_id}"
+        built = build_topology(plan.step, self._build_context(settings, application_id))
         query = PersistentQuery(
             id=query_id,
             sql=sql,
             plan=plan,
             built=built,
-            application_id=f"_confluent-ksql-{service}{settings.text(names.QUERY_PREFIX)}{query_id}",
+            application_id=application_id,
             sink=sink,
             settings=settings.values,
         )
@@ -142,15 +154,16 @@ class Queries:
     def push(self, query: Query, on_row: OnRow, sql: str, settings: Settings) -> PersistentQuery:
         """A query that is not kept, and whose rows go to a function."""
         plan = self.plan(query, None, settings)
-        built = build_topology(plan.step, self._build_context(settings), on_row)
         self._transient += 1
         query_id = f"transient_{plan.sources[0].name}_{self._transient}"
+        application_id = f"_confluent-ksql-{settings.text(names.SERVICE_ID)}{query_id}"
+        built = build_topology(plan.step, self._build_context(settings, application_id), on_row)
         return PersistentQuery(
             id=query_id,
             sql=sql,
             plan=plan,
             built=built,
-            application_id=f"_confluent-ksql-{settings.text(names.SERVICE_ID)}{query_id}",
+            application_id=application_id,
             sink=None,
         )
 
@@ -175,6 +188,24 @@ class Queries:
             if writes and query.built.materialization is not None and source.kind == "TABLE":
                 return query, query.built.materialization
         raise not_queryable(source)
+
+
+def _topic_config(plan: QueryPlan, properties: SourceProperties) -> dict[str, str]:
+    """A table's topic is compacted; the windows of one are deleted, too."""
+    check_cleanup_policy(properties)
+    windows = [each.window for each in walk(plan.step) if isinstance(each, AggregateStep)]
+    window = windows[0] if windows else None
+    policy = "delete"
+    if plan.kind == "TABLE":
+        policy = "compact" if window is None else "compact,delete"
+    retention_ms = properties.get("RETENTION_MS")
+    check_retention(policy, retention_ms)
+    if window is not None and window.retention is not None:
+        retention_ms = max(retention_ms or _RETENTION_MS_DEFAULT, window.retention.ms)
+    config = {"cleanup.policy": policy}
+    if retention_ms is not None:
+        config["retention.ms"] = str(retention_ms)
+    return config
 
 
 def _names(query: PersistentQuery) -> list[str]:

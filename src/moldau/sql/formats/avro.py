@@ -6,11 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from moldau.data.avro.connect_data import AvroData
+from moldau.data.avro.encoding import AvroDecoder, AvroEncoder
 from moldau.data.avro.language import AvroLanguage, AvroSchema
 from moldau.data.errors import DataError
 from moldau.data.schema import Schema
 from moldau.sql.errors import KsqlException
 from moldau.sql.formats import common, connect_schemas, connect_values, registered
+from moldau.sql.formats.avro_values import reader, writer
 from moldau.sql.formats.common import CallableSerde, Row
 from moldau.sql.ports import Feature, RowSerde, SchemaRegistry
 from moldau.sql.types import Column, SqlType
@@ -47,11 +49,11 @@ class AvroFormat:
 
     def _schema(
         self, data: AvroData, columns: Sequence[Column], features: frozenset[Feature]
-    ) -> tuple[Schema, AvroSchema]:
+    ) -> AvroSchema:
         plain = connect_schemas.schema_of(columns, features)
         named = connect_schemas.avro_compatible(plain, self._full_name)
         try:
-            return named, data.avro_schema(named)
+            return data.avro_schema(named)
         except DataError as error:
             raise KsqlException(f"Schema is not compatible with Avro: {_said(error)}") from error
 
@@ -59,7 +61,7 @@ class AvroFormat:
         self, columns: Sequence[Column], features: frozenset[Feature]
     ) -> tuple[str, str]:
         common.check_features(features, _FEATURES)
-        return self.name, self._schema(AvroData(), columns, features)[1].canonical_text
+        return self.name, self._schema(AvroData(), columns, features).canonical_text
 
     def columns_of(
         self, schema_type: str, text: str, features: frozenset[Feature], *, is_key: bool
@@ -85,39 +87,49 @@ class AvroFormat:
         data = AvroData()
         single = common.single_column(columns, features)
         kind = common.row_type(columns) if single is None else single.type
-        named, avro = self._schema(data, columns, features)
-        to_value: Callable[[Any], Any]
+        avro = self._schema(data, columns, features)
+        encode: Callable[[Any], bytes]
         if self._schema_id is None:
-            to_value = connect_values.to_connect(kind, named)
+            to_value, encoder = writer(kind), AvroEncoder(avro.root, logical_types=False)
+            encode = lambda value: encoder.encode(to_value(value))  # noqa: E731
         else:
             _, text = registered.registered_schema(registry, self._schema_id)
             avro = AvroLanguage().parse(text, strict=False)
             found = data.connect_schema(avro)
             if found is None:
                 raise KsqlException("The Avro schema is recursive: rows cannot be written with it")
-            named = found
-            to_value = connect_values.to_registered(kind, named, "Avro")
+            encode = _registered_encoder(data, found, kind)
         ids = registered.IdWriter(
             registry, self.name, avro.canonical_text, is_key=is_key, schema_id=self._schema_id
         )
-        reader = registered.SchemaReader(registry, lambda _, text: _reader(data, text, kind))
+        schemas = registered.SchemaReader(registry, lambda _, text: _reader(data, text, kind))
 
         def write(topic: str, row: Row) -> bytes | None:
             value = row if single is None else row[0]
             if value is None:
                 return None
-            return ids.prefix(topic) + data.to_avro(named, to_value(value))
+            return ids.prefix(topic) + encode(value)
 
         return CallableSerde(
             registered.writing(write),
-            registered.reading(reader.read, single=single is not None),
+            registered.reading(schemas.read, single=single is not None),
             len(columns),
         )
 
 
+def _registered_encoder(data: AvroData, schema: Schema, kind: SqlType) -> Callable[[Any], bytes]:
+    to_value = connect_values.to_registered(kind, schema, "Avro")
+    return lambda value: data.to_avro(schema, to_value(value))
+
+
 def _reader(data: AvroData, text: str, kind: SqlType) -> Callable[[bytes], Any]:
     avro = AvroLanguage().parse(text, strict=False)
+    # Connect's rules say whether the types fit; most data need not go through its values.
     convert = connect_values.from_connect(kind, data.connect_schema(avro))
+    direct = reader(kind, avro.root)
+    if direct is not None:
+        decode = AvroDecoder(avro.root, logical_types=False).decode
+        return lambda payload: direct(decode(payload))
     return lambda payload: convert(data.from_avro(avro, payload).value)
 
 

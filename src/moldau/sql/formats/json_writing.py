@@ -41,6 +41,11 @@ def _text(value: str) -> str:
     return quoted(value) if "\\u" in written else written
 
 
+def _name(key: str | None) -> str:
+    # A NULL key shows as Java's String.valueOf shows it.
+    return '"null"' if key is None else _text(key)
+
+
 def _double(value: float) -> str:
     # Where Java and Python agree; the rest is rare.
     if 1e-3 <= value < 1e7 or -1e7 < value <= -1e-3:
@@ -105,7 +110,7 @@ class _Generator:
                 item = self._compiled(sql_type.value)
                 return lambda value: (
                     "{"
-                    + ",".join([f"{_text(key)}:{item(each)}" for key, each in value.items()])
+                    + ",".join([f"{_name(key)}:{item(each)}" for key, each in value.items()])
                     + "}"
                 )
             case StructType():

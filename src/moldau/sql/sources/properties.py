@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from moldau.data.java_time.parsing import parser
 from moldau.sql.errors import KsqlException
 from moldau.sql.sources.data_source import (
     FULL_SCHEMA_NAME,
@@ -70,6 +71,7 @@ class SourceProperties:
         if topic is not None and not topic:
             raise KsqlException("Invalid value  for property KAFKA_TOPIC: String must be non-empty")
         self._check_formats()
+        _check_time_format(self.values.get("TIMESTAMP_FORMAT"))
         for name in ("KEY_DELIMITER", "VALUE_DELIMITER"):
             if self.values.get(name) is not None:
                 _check_delimiter(name, self.values[name])
@@ -160,6 +162,8 @@ class SourceProperties:
         delimiter = self.values.get(f"{side}_DELIMITER")
         if delimiter is not None:
             found["delimiter"] = delimiter
+        if name == "PROTOBUF":
+            found["unwrapPrimitives"] = "true"
         nullable_name = f"{side}_PROTOBUF_NULLABLE_REPRESENTATION"
         nullable = self.values.get(nullable_name)
         if nullable is not None:
@@ -224,6 +228,36 @@ def _not_of_type(
     name: str, value: Any, what: str, start: str = "Expected value to be "
 ) -> KsqlException:
     return KsqlException(f"Invalid value {value} for property {name}: {start}{what}")
+
+
+def _check_time_format(pattern: str | None) -> None:
+    if pattern is None:
+        return
+    try:
+        parser(pattern)
+    except ValueError as error:
+        raise KsqlException(
+            f"Invalid datetime format for config:TIMESTAMP_FORMAT, reason:{error}"
+        ) from error
+
+
+def check_cleanup_policy(properties: SourceProperties) -> None:
+    """The policy follows from the kind of source; the WITH clause must not set it."""
+    if properties.get("CLEANUP_POLICY") is not None:
+        raise KsqlException(
+            "Invalid config variable in the WITH clause: CLEANUP_POLICY.\n"
+            "The CLEANUP_POLICY config is automatically inferred based on the type of source "
+            "(STREAM or TABLE).\nUsers can't set the CLEANUP_POLICY config manually."
+        )
+
+
+def check_retention(policy: str, retention_ms: int | None) -> None:
+    """A compacted topic keeps every key."""
+    if policy == "compact" and retention_ms is not None:
+        raise KsqlException(
+            "Invalid config variable in the WITH clause: RETENTION_MS. Non-windowed tables do "
+            "not support retention."
+        )
 
 
 def _check_delimiter(name: str, value: str) -> None:

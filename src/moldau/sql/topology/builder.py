@@ -56,6 +56,7 @@ class BuildContext:
     formats: Formats
     registry: SchemaRegistry | None
     log: ProcessingLog
+    application_id: str = "ksql"
     timestamp_throws: bool = False
 
 
@@ -100,9 +101,14 @@ class _TopologyBuilder:
         self._context = context
         self._functions = context.functions
         self._serdes = Serdes(context.formats, context.registry)
+        self._internal = Serdes(context.formats, context.registry, context.application_id)
         self.streams = StreamsBuilder()
         self._sources = SourceBuilder(
-            self.streams, self._serdes, plan, throws=context.timestamp_throws
+            self.streams,
+            self._serdes,
+            self._internal,
+            plan,
+            throws=context.timestamp_throws,
         )
 
     def _on_error(self, step: Step) -> OnError:
@@ -179,8 +185,8 @@ class _TopologyBuilder:
         if found is None:
             store = Materialized(
                 name=f"{step.name}-Last",
-                key_serde=self._serdes.key(step.key_format, step.schema),
-                value_serde=self._serdes.value(step.value_format, step.schema),
+                key_serde=self._internal.key(step.key_format, step.schema),
+                value_serde=self._internal.value(step.value_format, step.schema),
             )
             found = Materialization(
                 store_name=store.name or "",
@@ -215,8 +221,8 @@ class _TopologyBuilder:
         )
         store = Materialized(
             name=f"{step.name}-Materialize",
-            key_serde=self._serdes.key(step.key_format, step.schema),
-            value_serde=self._serdes.value(step.value_format, step.schema),
+            key_serde=self._internal.key(step.key_format, step.schema),
+            value_serde=self._internal.value(step.value_format, step.schema),
         )
         table = stream_steps.to_table(handle, store, f"{step.name}-SelectKey")
         found = Materialization(
@@ -300,7 +306,7 @@ class _TopologyBuilder:
             ).evaluate
             for index, each in enumerate(group.expressions or ())
         ]
-        return build_aggregate(step, group, holder, groupers, self._serdes, self._functions)
+        return build_aggregate(step, group, holder, groupers, self._internal, self._functions)
 
     def _join(self, step: JoinStep | ForeignKeyJoinStep) -> Holder:
         if isinstance(step, JoinStep) and step.right.kind == "TABLE" and step.left.kind == "STREAM":
@@ -312,8 +318,8 @@ class _TopologyBuilder:
         if isinstance(step, ForeignKeyJoinStep):
             compiler = self._compiler(step, left.schema)
             key = compiler.value(step.expression, "Left Join Expression", "Error joining").evaluate
-            return joining.foreign_key(step, left, right, key, self._serdes)
-        return joining.by_key(step, left, right, self._serdes)
+            return joining.foreign_key(step, left, right, key, self._internal)
+        return joining.by_key(step, left, right, self._internal)
 
     # The end.
 

@@ -20,7 +20,14 @@ _KEPT_MAX = 1000
 class Serdes:
     """Makes serdes for the formats of a plan."""
 
-    def __init__(self, formats: Formats, registry: SchemaRegistry | None) -> None:
+    def __init__(
+        self,
+        formats: Formats,
+        registry: SchemaRegistry | None,
+        application_id: str | None = None,
+    ) -> None:
+        """With `application_id`, the serdes of that application's stores and internal topics."""
+        self._application_id = application_id
         self._formats = formats
         self._registry = registry
         #: Making a serde compiles code, and a statement asks for the same ones several times.
@@ -53,6 +60,8 @@ class Serdes:
         found = self._formats.of(info)
         try:
             made = found.serde(columns, features, self._registry, is_key=is_key)
+            if self._application_id is not None and found.supports("SCHEMA_INFERENCE"):
+                made = _InternalSerde(made, self._application_id)
             if len(self._made) >= _KEPT_MAX:
                 self._made.clear()
             self._made[wanted] = made
@@ -84,6 +93,31 @@ class Serdes:
         self, info: FormatInfo, schema: LogicalSchema, features: frozenset[str] = frozenset()
     ) -> RowSerde:
         return self._serde(info, schema.value, features, is_key=False)
+
+
+class _InternalSerde:
+    """Registers the schemas of a store under the name of its changelog topic.
+
+    Stores give their own name, which queries have in common; internal topics start with the
+    application's id.
+    """
+
+    __slots__ = ("_application_id", "_inner")
+
+    def __init__(self, inner: RowSerde, application_id: str) -> None:
+        self._inner = inner
+        self._application_id = application_id
+
+    def _topic(self, name: str) -> str:
+        if name.startswith(self._application_id):
+            return name
+        return f"{self._application_id}-{name}-changelog"
+
+    def serialize(self, topic: str, value: tuple[Any, ...] | None) -> bytes | None:
+        return self._inner.serialize(self._topic(topic), value)
+
+    def deserialize(self, topic: str, data: bytes | None) -> tuple[Any, ...] | None:
+        return self._inner.deserialize(self._topic(topic), data)
 
 
 def _contains_map(kind: SqlType) -> bool:

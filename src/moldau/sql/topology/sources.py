@@ -24,10 +24,17 @@ class SourceBuilder:
     """Adds sources to a topology."""
 
     def __init__(
-        self, streams: StreamsBuilder, serdes: Serdes, plan: Step, *, throws: bool
+        self,
+        streams: StreamsBuilder,
+        serdes: Serdes,
+        internal_serdes: Serdes,
+        plan: Step,
+        *,
+        throws: bool,
     ) -> None:
         self._streams = streams
         self._serdes = serdes
+        self._internal = internal_serdes
         self._plan = plan
         self._throws = throws
 
@@ -82,8 +89,10 @@ class SourceBuilder:
         if not is_repartitioned(self._plan, step):
             store = Materialized(
                 name="-".join((*step.context[:-1], "Reduce")),
-                key_serde=self._serdes.key(key_format, schema),
-                value_serde=self._serdes.value(internal(source.value_format.format), store_schema),
+                key_serde=self._internal.key(key_format, schema),
+                value_serde=self._internal.value(
+                    internal(source.value_format.format), store_schema
+                ),
             )
         headers = header_columns(schema.headers)
         keys = key_columns(schema, windowed=source.is_windowed)
