@@ -20,7 +20,8 @@ _START_S = 60
 
 
 @pytest.mark.parametrize(
-    ("example", "shown"), zip(EXAMPLES, ["'columns': ['a', 3]", "A text, repeated."], strict=True)
+    ("example", "shown"),
+    list(zip(EXAMPLES, ["'columns': ['a', 3]", "A text, repeated."], strict=True)),
 )
 def test_an_example_runs(
     server: SqlServer, example: str, shown: str, capsys: pytest.CaptureFixture[str]
