@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from moldau.client import Admin, Consumer, NewTopic, Producer
+from moldau.pipelines import Pipeline, Sql, Topic, build
 from moldau.serde import (
     AvroDeserializer,
     AvroSerializer,
@@ -19,6 +20,7 @@ from moldau.serde import (
     ProtobufSerializer,
     SchemaRegistryClient,
 )
+from spark.running import committed, finished
 from support.registry.stage import RegistryStage, registry_on
 from support.waiting import eventually
 
@@ -187,6 +189,29 @@ def test_a_stream_follows_a_schema_change_without_a_restart(
     assert headers["__connect.errors.stage"] == b"VALUE_CONVERTER"
     with SchemaRegistryClient(url) as client:
         assert client.versions(f"{out}-value") == [1]
+
+
+def test_a_pipeline_between_formats(
+    spark: Any, bootstrap: str, topic: str, url: str, checkpoint: str
+) -> None:
+    """Avro in, with what does not decode as dead letters; Protobuf out."""
+    out, dead = f"{topic}-out", f"{topic}-dead"
+    send(bootstrap, topic, AvroSerializer(json.dumps(ORDER), registry=url), VALUE)
+    send(bootstrap, topic, None, b"no schema")
+    registry = {"schema.registry.url": url}
+    pipeline = Pipeline(
+        name="formats",
+        source=Topic(topic, format="avro", options=registry, startingOffsets="earliest"),
+        steps=[Sql("SELECT id, customer FROM input")],
+        sink=Topic(out, format="protobuf", options=registry),
+        dead_letter=dead,
+        trigger="available now",
+    )
+    finished(lambda: build.start(spark, pipeline, bootstrap=bootstrap, checkpoint=checkpoint))
+    (record,) = committed(bootstrap, out)
+    read = ProtobufDeserializer(registry=url).deserialize(out, record.value)
+    assert read == {"id": "1", "customer": "ada"}
+    assert [each.value for each in committed(bootstrap, dead)] == [b"no schema"]
 
 
 def test_columns_of_any_frame(spark: Any, url: str, topic: str, registry: RegistryStage) -> None:

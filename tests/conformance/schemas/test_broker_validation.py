@@ -126,10 +126,13 @@ def test_keys_strategies_and_transactions(broker: Broker, registry: RegistryStag
         producer.begin_transaction()
         producer.send(name, {"id": 1}, key="k").result(30)
         producer.commit_transaction()
-    with Producer(
-        bootstrap_servers=broker.bootstrap_servers,
-        value_serializer=AvroSerializer(VALUE, registry=url),
-    ) as producer, pytest.raises(InvalidRecordError, match="the key does not begin with the id"):
+    with (
+        Producer(
+            bootstrap_servers=broker.bootstrap_servers,
+            value_serializer=AvroSerializer(VALUE, registry=url),
+        ) as producer,
+        pytest.raises(InvalidRecordError, match="the key does not begin with the id"),
+    ):
         producer.send(name, {"id": 1}, key=b"plain").result(30)
 
 

@@ -46,7 +46,7 @@ class RegistryLookups:
             self._client = SchemaRegistryClient(config=self._settings)
         try:
             return {each: self._found(self._client, each, with_names) for each in ids}
-        except (KafkaError, ValueError) as error:
+        except (KafkaError, ValueError, ImportError) as error:
             logger.warning("the schema registry does not answer: %s", error)
             raise RegistrySilent(str(error)) from error
 

@@ -65,7 +65,7 @@ def parsed(spark: Any, frame: Any, source: Topic, *, keep_value: bool, base: str
             *[name for name in METADATA if name in rows.columns],
             F.when(bad, reason).otherwise(no_error()).alias(ERROR),
         )
-    if source.format in ("avro", "protobuf"):
+    if source.format in ("avro", "protobuf", "json-schema"):
         return _from_binary_format(frame, source, metadata, base)
     return _from_text_format(spark, frame, source, metadata)
 
@@ -190,7 +190,13 @@ def _from_binary_format(frame: Any, source: Topic, metadata: list[Any], base: st
 
     options = {name: str(value) for name, value in source.options.items() if name != "descriptor"}
     options["mode"] = "PERMISSIVE"
-    if source.format == "avro":
+    registry = _registry(source)
+    if registry is not None:
+        from moldau.spark.schemas.functions import from_registry
+
+        url, subject, config = registry
+        row = from_registry(F.col("value"), url, subject, config=config, mode="PERMISSIVE")
+    elif source.format == "avro":
         from pyspark.sql.avro.functions import from_avro
 
         row = from_avro(F.col("value"), str(source.schema), options)
@@ -207,6 +213,19 @@ def _from_binary_format(frame: Any, source: Topic, metadata: list[Any], base: st
         _value_is(f"no {source.format.capitalize()} of the schema"),
     )
     return rows.select("__row.*", *metadata, F.when(bad, reason).otherwise(no_error()).alias(ERROR))
+
+
+_SCHEMA_TYPES = {"avro": "AVRO", "json-schema": "JSON", "protobuf": "PROTOBUF"}
+
+
+def _registry(topic: Topic) -> tuple[str, str, dict[str, str]] | None:
+    """The registry's address, the subject and other settings of its client, if there is one."""
+    options = {name: str(value) for name, value in topic.options.items()}
+    url = options.pop("schema.registry.url", None)
+    if not url or topic.format not in _SCHEMA_TYPES:
+        return None
+    subject = options.pop("subject", None) or f"{topic.topic}-value"
+    return url, subject, options
 
 
 def _descriptor(topic: Topic, base: str) -> str | None:
@@ -229,6 +248,13 @@ def value_of(topic: Topic, columns: list[str], *, base: str) -> Any:
     from pyspark.sql import functions as F
 
     row = F.struct(*[_column(name) for name in columns])
+    registry = _registry(topic)
+    if registry is not None:
+        from moldau.spark.schemas.functions import to_registry
+
+        url, subject, config = registry
+        kind = _SCHEMA_TYPES[topic.format]
+        return to_registry(row, url, subject, schema=topic.schema, schema_type=kind, config=config)
     options = {name: str(value) for name, value in topic.options.items() if name != "descriptor"}
     match topic.format:
         case "json":

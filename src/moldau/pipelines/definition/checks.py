@@ -41,7 +41,7 @@ from moldau.spark.sink.machine.options import parse as sink_parser
 from moldau.spark.source.machine.options import parse_options as source_parser
 from moldau.spark.topic_options import OptionError
 
-SOURCE_FORMATS = ("json", "csv", "string", "binary", "avro", "protobuf")
+SOURCE_FORMATS = ("json", "csv", "string", "binary", "avro", "protobuf", "json-schema")
 SINK_FORMATS = SOURCE_FORMATS
 SOURCE_SETTINGS = (
     "startingOffsets",
@@ -205,7 +205,8 @@ def _source(source: Source, where: str) -> Iterable[_Mistake]:
             yield _mistake(source.place, f"{where}: {name!r} is an option of sinks only", at=name)
     yield from _settings(source, where)
     yield from _format(source, SOURCE_FORMATS, where)
-    if source.format in ("json", "csv", "avro", "protobuf") and not source.schema:
+    needs_schema = source.format in ("json", "csv", "avro", "protobuf")
+    if needs_schema and not source.schema and not _has_registry(source):
         kind = {"avro": "the Avro schema", "protobuf": "the message's name"}.get(
             source.format, 'columns as DDL, e.g. schema: "id STRING, amount DOUBLE"'
         )
@@ -228,10 +229,23 @@ def _format(topic: Topic, known: Iterable[str], where: str) -> Iterable[_Mistake
             suggestion(topic.format, known) or f"known are {', '.join(known)}",
             at="format",
         )
+    if topic.format == "json-schema" and not _has_registry(topic):
+        yield _mistake(
+            topic.place,
+            f"{where}: format 'json-schema' needs a registry",
+            "options: {schema.registry.url: http://127.0.0.1:8081}",
+        )
     if topic.options and topic.format in ("string", "binary"):
         yield _mistake(
             topic.place, f"{where}: format {topic.format!r} has no options", at="options"
         )
+
+
+def _has_registry(topic: Topic) -> bool:
+    """Its schemas are those of a registry then."""
+    return topic.format in ("avro", "protobuf", "json-schema") and bool(
+        topic.options.get("schema.registry.url")
+    )
 
 
 def _topic_name(topic: str, place: Place | None, where: str) -> Iterable[_Mistake]:
@@ -450,7 +464,7 @@ def _topic_sink(sink: Topic) -> Iterable[_Mistake]:
         )
     yield from _settings(sink, "sink")
     yield from _format(sink, SINK_FORMATS, "sink")
-    if sink.format == "protobuf" and not sink.schema:
+    if sink.format == "protobuf" and not sink.schema and not _has_registry(sink):
         yield _mistake(sink.place, "sink: format 'protobuf' needs a schema: the message's name")
     if sink.format in ("json", "csv", "string", "binary") and sink.schema:
         yield _mistake(
