@@ -15,7 +15,14 @@ from pathlib import Path
 import pytest
 
 from moldau.client import Admin, Consumer, Producer
-from moldau.client.admin import AlterConfigOp, ConfigResource, ConfigResourceType
+from moldau.client.admin import (
+    AlterConfigOp,
+    ClientQuotaAlteration,
+    ClientQuotaEntity,
+    ClientQuotaOp,
+    ConfigResource,
+    ConfigResourceType,
+)
 from moldau.metrics.otlp import decode_metrics
 from moldau.metrics.parsing import parse
 from moldau.monitoring.history import HistoryWriter, read_history
@@ -140,6 +147,22 @@ def test_metrics_of_a_deleted_topic_are_gone(broker: BrokerProcess, metrics_port
         lambda: not any('topic="gone"' in text for text in values_of(metrics_port)),
         what="no metric of the topic",
     )
+
+
+def test_quotas_show_what_their_clients_use(broker: BrokerProcess, metrics_port: int) -> None:
+    entity = ClientQuotaEntity.of({"client-id": "limited"})
+    with Admin(bootstrap_servers=broker.bootstrap) as admin:
+        op = ClientQuotaOp("producer_byte_rate", 50_000.0)
+        admin.alter_client_quotas([ClientQuotaAlteration(entity, (op,))])
+        with Producer(bootstrap_servers=broker.bootstrap, client_id="limited") as producer:
+            for _ in range(100):
+                producer.send("counted", bytes(5_000))
+            producer.flush()
+            found = values_of(metrics_port)
+    labels = '{clientId="limited",resource="Produce"}'
+    assert found[f"kafka_server_quota_byte_rate{labels}"] > 10_000
+    throttled = found['kafka_network_requestmetrics_throttletimems_count{request="Produce"}']
+    assert throttled > 0
 
 
 def test_metrics_are_pushed_by_otlp(broker: BrokerProcess, collector: Collector) -> None:

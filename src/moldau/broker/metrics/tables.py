@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cache, partial
 from typing import Final
 
 from moldau.metrics.names import Kind, Spec, declared
@@ -269,3 +269,15 @@ CLIENT_SOFTWARE: Final = _socket(
     "connections", "open connections by client software",
     "clientSoftwareName", "clientSoftwareVersion", "listener", "networkProcessor",
 )  # fmt: skip
+
+# Quotas of clients.
+
+#: The attribute of each type of quota that has its rate.
+QUOTA_RATES: Final = {"Produce": "byte-rate", "Fetch": "byte-rate", "Request": "request-time"}
+
+
+@cache
+def quota(kind: str, attribute: str, *tags: str) -> Spec:
+    """A metric of clients that a quota limits; `tags` are user, client-id or both."""
+    help = "what a client with a quota uses" if attribute != "throttle-time" else "ms it waits"
+    return _gauge(f"kafka.server:type={kind}", help, *tags, attribute=attribute)
