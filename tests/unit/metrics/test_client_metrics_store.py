@@ -9,7 +9,9 @@ import pytest
 from moldau.broker import telemetry_store
 from moldau.broker.machine.telemetry import Client, Payload
 from moldau.broker.telemetry_store import ClientMetrics
+from moldau.metrics import Registry, prometheus
 from moldau.metrics.otlp import Point, encode_metrics
+from moldau.metrics.parsing import parse
 from moldau.wire.compression import Compression, compress
 from moldau.wire.errors import ApiError
 
@@ -43,6 +45,23 @@ def test_the_newest_values_count(codec: Compression) -> None:
 def test_what_cannot_be_read_is_refused() -> None:
     with pytest.raises(ApiError, match="cannot be read"):
         ClientMetrics().receive(push(1, b"\xff\xff"))
+
+
+def test_a_clients_words_do_not_spoil_the_page() -> None:
+    store = ClientMetrics()
+    tags = {"a-b": "1", "a_b": "2", "0": "3", "": "4", "client_id": "somebody else", "x{": 'q"\n'}
+    point = Point('evil\n# TYPE x counter\nprocess_open_fds{"', tags, 1.0, 1)
+    store.receive(push(1, encode_metrics([point], {})))
+    registry = Registry(lambda: 0.0)
+    registry.collector(store.collect)
+    text = "".join(prometheus.lines(registry.collect()))
+    assert [line.split("{")[0] for line in text.splitlines()[2:]] == [
+        "kafka_client_evil_type_x_counter_process_open_fds_"
+    ]
+    (line,) = parse(text)
+    labels = [name for name, _ in line.labels]
+    assert len(labels) == len(set(labels))
+    assert line.label("client_id") == "shop"
 
 
 def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
