@@ -152,15 +152,15 @@ def test_metrics_of_a_deleted_topic_are_gone(broker: BrokerProcess, metrics_port
 def test_quotas_show_what_their_clients_use(broker: BrokerProcess, metrics_port: int) -> None:
     entity = ClientQuotaEntity.of({"client-id": "limited"})
     with Admin(bootstrap_servers=broker.bootstrap) as admin:
-        op = ClientQuotaOp("producer_byte_rate", 50_000.0)
+        op = ClientQuotaOp("producer_byte_rate", 8_000.0)
         admin.alter_client_quotas([ClientQuotaAlteration(entity, (op,))])
         with Producer(bootstrap_servers=broker.bootstrap, client_id="limited") as producer:
             for _ in range(100):
-                producer.send("counted", bytes(5_000))
+                producer.send("limited", bytes(1_000))
             producer.flush()
             found = values_of(metrics_port)
     labels = '{clientId="limited",resource="Produce"}'
-    assert found[f"kafka_server_quota_byte_rate{labels}"] > 10_000
+    assert found[f"kafka_server_quota_byte_rate{labels}"] > 1_000
     throttled = found['kafka_network_requestmetrics_throttletimems_count{request="Produce"}']
     assert throttled > 0
 
@@ -181,7 +181,7 @@ def test_metrics_are_pushed_by_otlp(broker: BrokerProcess, collector: Collector)
             default=0,
         )
 
-    assert eventually(pushed, what="the collector has the records") == 100
+    assert eventually(pushed, what="the collector has the records") >= 100
 
 
 def test_metrics_that_clients_push_are_kept(broker: BrokerProcess, metrics_port: int) -> None:
