@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import socketserver
 import threading
 import time
@@ -14,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from moldau.client import Admin, Consumer, Producer
+from moldau.client import Admin, Consumer, Producer, ShareConsumer
 from moldau.client.admin import (
     AlterConfigOp,
     ClientQuotaAlteration,
@@ -23,11 +24,14 @@ from moldau.client.admin import (
     ConfigResource,
     ConfigResourceType,
 )
+from moldau.client.topics import TopicPartition
 from moldau.metrics.otlp import decode_metrics
 from moldau.metrics.parsing import parse
 from moldau.monitoring.history import HistoryWriter, read_history
+from moldau.monitoring.lag_reader import LagReader
 from moldau.monitoring.machine.alerts import Condition, Notice
 from moldau.monitoring.machine.config import read_config
+from moldau.monitoring.machine.lag import LagTracker
 from moldau.monitoring.notify import Notifier
 from support.ports import free_port
 from support.processes import BrokerProcess, moldau
@@ -226,7 +230,41 @@ def test_history_is_kept_in_slots(broker: BrokerProcess, metrics_port: int) -> N
     assert readings[-1]["values"]["kafka_controller_kafkacontroller_activecontrollercount"] == 1
 
 
-# The monitor's ways to tell.
+def test_lag_is_read_for_groups_of_every_kind_of_consumer(broker: BrokerProcess) -> None:
+    address = broker.bootstrap
+    with Producer(bootstrap_servers=address) as producer:
+        for _ in range(10):
+            producer.send("lagging", b"value")
+    for protocol in ("classic", "consumer"):
+        with Consumer(
+            bootstrap_servers=address, group_id=f"lag-{protocol}", group_protocol=protocol,
+            auto_offset_reset="earliest", enable_auto_commit=False, max_poll_records=4,
+        ) as consumer:  # fmt: skip
+            consumer.subscribe(["lagging"])
+            eventually(lambda reader=consumer: list(reader.poll(2)), what="records")
+            consumer.commit_sync({TopicPartition("lagging", 0): 4})
+    with Admin(bootstrap_servers=address) as admin:
+        resource = ConfigResource(ConfigResourceType.GROUP, "lag-share")
+        admin.incremental_alter_configs(
+            {resource: [AlterConfigOp("share.auto.offset.reset", "earliest")]}
+        )
+        with ShareConsumer(bootstrap_servers=address, group_id="lag-share") as share:
+            share.subscribe(["lagging"])
+            eventually(lambda: list(share.poll(2)), what="records of the queue")
+
+        def read() -> dict[str, tuple[str, int]]:
+            ends, groups = LagReader(admin, exclude=re.compile("^(?!lag-)")).read()
+            lags = LagTracker().observe(ends, groups, 0.0)
+            return {each.group_id: (each.kind, each.records) for each in lags}
+
+        found = eventually(lambda: read() if len(read()) == 3 else None, what="three groups")
+    assert found["lag-classic"] == ("classic", 6)
+    assert found["lag-consumer"] == ("consumer", 6)
+    assert found["lag-share"][0] == "share"
+    assert 0 <= found["lag-share"][1] <= 10
+
+
+# Where the monitor sends alerts.
 
 
 class _Mail(socketserver.StreamRequestHandler):

@@ -70,11 +70,9 @@ PARTITION: Final = {
 
 _REQUEST_PHASES: Final = {
     "TotalTimeMs": "ms from the request to its response",
-    "RequestQueueTimeMs": "ms that a request waits for those before it in one wake-up",
     "LocalTimeMs": "ms that this broker works on a request",
     "RemoteTimeMs": "ms that a request waits for others: followers, members, records",
     "ThrottleTimeMs": "ms that a client over its quota is held back",
-    "ResponseSendTimeMs": "ms until the kernel has the response",
     "RequestBytes": "bytes of a request",
 }
 REQUEST: Final = {
