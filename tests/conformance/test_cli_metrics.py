@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -32,6 +33,12 @@ class Served:
         ended = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
         assert ended.returncode == status, ended.stdout + ended.stderr
         return ended.stdout + (ended.stderr if status else "")
+
+    def run_any(self, *arguments: str) -> str:
+        """The same, whether it reports trouble or not: a canary may be slow on a busy machine."""
+        command = [sys.executable, "-m", "moldau.cli", *arguments]
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        return ended.stdout
 
     def metrics(self, *arguments: str, status: int = 0) -> str:
         return self.run("metrics", arguments[0], "--url", self.url, *arguments[1:], status=status)
@@ -115,19 +122,20 @@ def test_monitor(served: Served, tmp_path: Path) -> None:
         process = subprocess.Popen(command, stdout=log, stderr=log, env=os.environ)
     try:
 
-        def status() -> dict[str, object] | None:
-            ended = subprocess.run(
-                [sys.executable, "-m", "moldau.cli", "monitor", "status", "--url", url, "--json"],
-                capture_output=True, text=True, timeout=60, check=False,
-            )  # fmt: skip
-            found = json.loads(ended.stdout) if ended.returncode == 0 else None
-            return found if found and found["canary"]["probes"] else None
+        def probed() -> bool:
+            assert process.poll() is None, (tmp_path / "log").read_text()
+            try:
+                with urllib.request.urlopen(f"{url}/clients", timeout=20) as answer:
+                    return bool(json.load(answer)["canary"]["probes"])
+            except OSError:
+                return False
 
-        found = eventually(status, what="the canary has probed")
-        names = [each["name"] for each in found["objectives"]]  # type: ignore[index, attr-defined]
-        assert names == ["writes", "fast", "fresh"]
-        text = served.run("monitor", "status", "--url", url)
-        assert "objective writes" in text
+        eventually(probed, what="the canary has probed", seconds_max=120)
+        found = served.run_any("monitor", "status", "--url", url)
+        for name in ("writes", "fast", "fresh"):
+            assert f"objective {name}" in found
+        shown = json.loads(served.run("monitor", "status", "--url", url, "--json"))
+        assert shown["problem"] == ""
         history = ["metrics", "history", "--bootstrap-server", served.broker.bootstrap]
         eventually(
             lambda: "leadercount" in served.run(*history, "leadercount"), what="a reading"

@@ -5,6 +5,7 @@ Bounded: so many clients, and so many values of each. A push replaces the values
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any, Final
@@ -20,6 +21,10 @@ from moldau.wire.uuids import uuid_to_text
 CLIENTS_MAX: Final = 1_000
 VALUES_MAX: Final = 1_000
 DECODED_BYTES_MAX: Final = 4 * 1024 * 1024
+
+#: How many of their values are on `/metrics`; `/clients` has all.
+SHOWN_MAX: Final = 20_000
+_LABEL_UNSAFE: Final = re.compile(r"[^a-zA-Z0-9_]")
 
 _TAGS: Final = ("client_instance_id", "client_id", "client_software_name")
 
@@ -83,18 +88,22 @@ class ClientMetrics:
         ]
 
     def collect(self) -> Iterator[tuple[Spec, tuple[str, ...], Reading]]:
-        """As metrics of this node, tagged with the client."""
-        for client in self._clients.values():
+        """As metrics of this node, tagged with the client; no more than `SHOWN_MAX`.
+
+        Names and tags are the client's own words. They are made such that they can neither be
+        taken for the node's metrics nor spoil the page for all.
+        """
+        shown = 0
+        for client in reversed(self._clients.values()):
             who = tuple(str(client[tag]) for tag in _TAGS)
             for (name, tags), value in client["values"].items():
-                domain, _, rest = name.removeprefix("org.apache.").partition(".")
-                extra = tuple((key, text) for key, text in tags if key not in _TAGS)
-                spec = Spec(
-                    domain,
-                    "client",
-                    rest,
-                    Kind.GAUGE,
-                    "pushed by a client",
-                    (*_TAGS, *(key for key, _ in extra)),
-                )
-                yield spec, (*who, *(text for _, text in extra)), value
+                if shown >= SHOWN_MAX:
+                    return
+                shown += 1
+                own: dict[str, str] = dict(zip(_TAGS, who, strict=True))
+                for key, text in tags:
+                    own.setdefault(_LABEL_UNSAFE.sub("_", f"_{key}" if key[:1].isdigit() else key)
+                                   or "_", text)  # fmt: skip
+                rest = name.removeprefix("org.apache.kafka.")
+                spec = Spec("kafka", "client", rest, Kind.GAUGE, "pushed by a client", tuple(own))
+                yield spec, tuple(own.values()), value

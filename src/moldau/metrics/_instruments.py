@@ -24,7 +24,7 @@ RESCALE_SECONDS: Final = 3600.0
 #: After so many steps without events a moving average is zero for every purpose.
 STEPS_MAX: Final = 5000
 
-#: The smallest step that is told apart: a microsecond, in milliseconds.
+#: The smallest difference that counts: about a microsecond, in milliseconds.
 UNITS: Final = 1024.0
 SUB_BUCKETS: Final = 16
 #: Enough for values up to 2^45.

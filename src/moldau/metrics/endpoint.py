@@ -12,13 +12,13 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import AsyncIterator, Callable
-from itertools import islice
+from collections.abc import Callable
 from typing import Final
 from urllib.parse import unquote
 
 from moldau.metrics import jolokia, prometheus
 from moldau.metrics.registry import Registry, Sample
+from moldau.metrics.turns import collected
 
 __all__ = ["MetricsEndpoint"]
 
@@ -27,8 +27,6 @@ HEADER_BYTES_MAX: Final = 16 * 1024
 BODY_BYTES_MAX: Final = 256 * 1024
 CLIENT_SECONDS_MAX: Final = 30.0
 STOP_SECONDS_MAX: Final = 2.0
-#: How many samples are taken in one turn of the loop.
-SAMPLES_PER_TURN: Final = 500
 
 JSON_TYPE: Final = "application/json; charset=utf-8"
 
@@ -157,31 +155,19 @@ class MetricsEndpoint:
     async def _answer(self, method: str, target: str, body: bytes) -> tuple[str, str]:
         path = target.partition("?")[0]
         if path == "/metrics":
-            samples = [each async for each in self._samples()]
-            pieces = [each async for each in _in_turns(prometheus.lines(samples))]
-            return prometheus.CONTENT_TYPE, "".join(pieces)
+            page = prometheus.Page()
+            async for sample in collected(self._registry):
+                page.add(sample)
+            return prometheus.CONTENT_TYPE, "".join(page.pieces())
         if path == "/jolokia" or path.startswith("/jolokia/"):
-            found = [each async for each in self._samples()]
-            return JSON_TYPE, _jolokia(method, path, body, found)
+            found = [each async for each in collected(self._registry)]
+            # It may have much to match and print; the samples are there already.
+            return JSON_TYPE, await asyncio.to_thread(_jolokia, method, path, body, found)
         if path == "/clients" and self._clients is not None:
             return JSON_TYPE, json.dumps(self._clients())
         if path == "/health":
             return JSON_TYPE, '{"status":"UP"}'
         raise _Problem(404, "not found; there are /metrics, /jolokia/list and /health")
-
-    async def _samples(self) -> AsyncIterator[Sample]:
-        samples = self._registry.collect()
-        while turn := list(islice(samples, SAMPLES_PER_TURN)):
-            for sample in turn:
-                yield sample
-            await asyncio.sleep(0)
-
-
-async def _in_turns(pieces: object) -> AsyncIterator[str]:
-    iterator = iter(pieces)  # type: ignore[call-overload]
-    while turn := list(islice(iterator, SAMPLES_PER_TURN)):
-        yield "".join(turn)
-        await asyncio.sleep(0)
 
 
 def _jolokia(method: str, path: str, body: bytes, samples: list[Sample]) -> str:

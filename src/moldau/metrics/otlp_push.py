@@ -18,6 +18,7 @@ from moldau.metrics._instruments import Histogram, Meter
 from moldau.metrics.names import Kind
 from moldau.metrics.otlp import Point, encode_metrics
 from moldau.metrics.registry import PERCENTILES, Registry, Sample, Timer
+from moldau.metrics.turns import collected
 
 __all__ = ["OtlpPush", "points_of"]
 
@@ -74,9 +75,9 @@ class OtlpPush:
         broken = False
         while True:
             await asyncio.sleep(self._interval_s)
-            data = self.encoded()
+            samples = [sample async for sample in collected(self._registry)]
             try:
-                await asyncio.to_thread(_post, self._endpoint, data)
+                await asyncio.to_thread(self._push, samples)
             except (OSError, ValueError) as error:
                 self.failed += 1
                 if not broken:
@@ -88,11 +89,11 @@ class OtlpPush:
                     broken = False
                     logger.info("metrics are pushed to %s again", self._endpoint)
 
-    def encoded(self) -> bytes:
-        """An ExportMetricsServiceRequest with everything there is now."""
+    def _push(self, samples: list[Sample]) -> None:
+        """Encode and send; not on the loop, because it may be much."""
         now_ms = time.time_ns() // 1_000_000
-        points = points_of(self._registry.collect(), start_ms=self._start_ms, now_ms=now_ms)
-        return encode_metrics(points, self._labels)
+        points = points_of(samples, start_ms=self._start_ms, now_ms=now_ms)
+        _post(self._endpoint, encode_metrics(points, self._labels))
 
 
 def _post(url: str, data: bytes) -> None:

@@ -18,7 +18,7 @@ from moldau.metrics._instruments import Histogram, Meter
 from moldau.metrics.names import Kind, Spec
 from moldau.metrics.registry import Sample, Timer
 
-__all__ = ["CONTENT_TYPE", "PrometheusName", "lines", "name_of"]
+__all__ = ["CONTENT_TYPE", "Page", "PrometheusName", "lines", "name_of"]
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -72,21 +72,35 @@ def name_of(spec: Spec) -> PrometheusName:
     return PrometheusName(_safe(base).lower(), kind, labels)
 
 
-def lines(samples: Iterable[Sample]) -> Iterator[str]:
+class Page:
     """The text, metric by metric: Prometheus wants the lines of a name together."""
-    families: dict[str, list[str]] = {}
-    heads: dict[str, str] = {}
-    for sample in samples:
+
+    def __init__(self) -> None:
+        self._heads: dict[str, str] = {}
+        self._families: dict[str, list[str]] = {}
+
+    def add(self, sample: Sample) -> None:
         name, kind, labels = name_of(sample.spec)
-        if name not in heads:
+        family = self._families.get(name)
+        if family is None:
             text = sample.spec.help.replace("\\", "\\\\").replace("\n", " ")
-            heads[name] = f"# HELP {name} {text}\n# TYPE {name} {kind}\n"
-            families[name] = []
-        families[name] += _sample_lines(name, labels, sample)
-    for name, head in heads.items():
-        if families[name]:
-            yield head
-            yield from families[name]
+            self._heads[name] = f"# HELP {name} {text}\n# TYPE {name} {kind}\n"
+            family = self._families[name] = []
+        family += _sample_lines(name, labels, sample)
+
+    def pieces(self) -> Iterator[str]:
+        """All of it, a piece for each name."""
+        for name, family in self._families.items():
+            if family:
+                yield self._heads[name] + "".join(family)
+
+
+def lines(samples: Iterable[Sample]) -> Iterator[str]:
+    """The whole text, in pieces."""
+    page = Page()
+    for sample in samples:
+        page.add(sample)
+    return page.pieces()
 
 
 def _sample_lines(name: str, labels: tuple[str, ...], sample: Sample) -> Iterator[str]:

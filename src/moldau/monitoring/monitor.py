@@ -1,4 +1,4 @@
-"""The monitor: rounds of reading, measuring, deciding and telling, and its own metrics.
+"""The monitor: reads, measures, decides and sends alerts, round by round.
 
 Runs outside the cluster and speaks only Kafka's protocol, so it watches Apache Kafka as well. One
 thread reads groups, another runs the canary; the loop serves `/metrics`, and `status()` is what the
@@ -153,7 +153,7 @@ class Monitor:
                 await asyncio.wait_for(stopping.wait(), pause_s)
 
     def round(self) -> list[Condition]:
-        """Read, decide, tell; what fires now."""
+        """Read, decide, send alerts; returns what fires now."""
         began_s = time.monotonic()
         now_s = self._clock_s()
         try:

@@ -1,6 +1,6 @@
 """Sends notices: to a webhook, a command, by e-mail, to a topic.
 
-Each way is tried by itself: one that fails is logged and keeps no other from being told. Bounded in
+Each way is tried by itself: one that fails is logged and does not affect the others. Bounded in
 time. The webhook gets what Alertmanager's API takes, so it can be one.
 """
 

@@ -15,6 +15,7 @@ from moldau.metrics.endpoint import MetricsEndpoint
 from moldau.metrics.names import declared, mbean_pattern, parse_mbean
 from moldau.metrics.otlp import Point, decode_metrics, encode_metrics
 from moldau.metrics.settings import MetricsSettings, SettingsError, metrics_settings
+from moldau.metrics.turns import collected
 
 BYTES_IN = declared(
     Kind.METER, "kafka.server:type=BrokerTopicMetrics,name=BytesInPerSec", "bytes", "topic"
@@ -223,3 +224,30 @@ async def over_http() -> None:
         assert (await ask("/health"))[0] == 200
     finally:
         await endpoint.stop()
+
+
+async def turns_of_a_large_page() -> int:
+    """How often the loop did something else while a page with very many values was made."""
+    registry = a_registry()
+    spec = LEADERS._replace(name="Many", tags=("topic",))
+    registry.collector(lambda: ((spec, (f"topic-{number}",), number) for number in range(50_000)))
+    endpoint = MetricsEndpoint(registry, port=0)
+    await endpoint.start()
+    turns = 0
+
+    def turn() -> None:
+        nonlocal turns
+        turns += 1
+
+    async for sample in collected(registry):
+        if sample.values == ("topic-0",) or (turns and sample.values[0].endswith("00")):
+            asyncio.get_running_loop().call_soon(turn)
+    status, text = await asyncio.to_thread(get, endpoint.port, "/metrics")
+    await endpoint.stop()
+    assert status == 200
+    assert text.count("\n") > 50_000
+    return turns
+
+
+def test_a_large_page_lets_the_loop_run() -> None:
+    assert asyncio.run(turns_of_a_large_page()) > 100

@@ -57,7 +57,7 @@ class ControllerGauges:
                     continue
                 if now.leader in state.elr:
                     self._metrics.elr_elections.mark(1)
-                elif state.isr and now.leader not in state.isr:
+                elif now.leader not in state.isr:
                     self._metrics.unclean_elections.mark(1)
 
     # What is read.

@@ -12,6 +12,7 @@ import moldau
 from moldau.broker.metrics import tables as t
 from moldau.broker.network.context import ConnectionInfo
 from moldau.broker.network.server import SocketNetwork
+from moldau.broker.security.quotas.shell import ClientQuotas
 from moldau.metrics import Spec
 from moldau.metrics.process import LoopWatch
 from moldau.metrics.registry import Reading
@@ -67,6 +68,17 @@ class NetworkGauges:
         idle = self._watch.idle_ratio
         yield t.NETWORK_IDLE, (), idle
         yield t.PROCESSOR_IDLE, (PROCESSOR,), idle
+
+
+def quota_samples(quotas: ClientQuotas) -> Samples:
+    """Clients that quotas limit; a name has the tags that the quota was set for."""
+    for kind, tags, rate, throttle_ms in quotas.rates():
+        for attribute, value in (
+            (t.QUOTA_RATES[kind], rate),
+            ("throttle-time", throttle_ms),
+        ):
+            spec = t.quota(kind, attribute, *tags)
+            yield spec, tuple(tags.values()), value
 
 
 def node_samples(cluster_id: str, started_ms: int) -> Samples:

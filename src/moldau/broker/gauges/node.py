@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from typing import TYPE_CHECKING
 
 from moldau.broker.broker_server import BrokerServer
 from moldau.broker.config import BrokerConfig
 from moldau.broker.gauges.controller import ControllerGauges, QuorumGauges
 from moldau.broker.gauges.coordinators import CoordinatorGauges
-from moldau.broker.gauges.network import NetworkGauges, node_samples
+from moldau.broker.gauges.network import NetworkGauges, node_samples, quota_samples
 from moldau.broker.gauges.partitions import LogGauges, PartitionGauges
 from moldau.broker.metrics import tables
 from moldau.broker.metrics.node import NodeMetrics
@@ -20,9 +21,11 @@ from moldau.broker.shared import Shared
 from moldau.broker.telemetry_store import ClientMetrics
 from moldau.config.errors import ConfigError
 from moldau.metrics.endpoint import MetricsEndpoint
-from moldau.metrics.otlp_push import OtlpPush
 from moldau.metrics.process import LoopWatch, add_process_metrics
 from moldau.metrics.settings import MetricsSettings, SettingsError, metrics_settings
+
+if TYPE_CHECKING:
+    from moldau.metrics.otlp_push import OtlpPush
 
 logger = logging.getLogger(__name__)
 
@@ -60,6 +63,9 @@ class NodeObservation:
         self._watch.start()
         settings = self.settings
         if settings.otlp_endpoint:
+            # It needs an HTTP client, which takes its time to import.
+            from moldau.metrics.otlp_push import OtlpPush
+
             self._push = OtlpPush(
                 self._metrics.registry,
                 settings.otlp_endpoint,
@@ -96,6 +102,7 @@ class NodeObservation:
         registry.collector(
             lambda: node_samples(shared.cluster_id, started_ms),
             QuorumGauges(shared.metadata, clock).collect,
+            lambda: quota_samples(shared.quotas),
         )
         registry.gauge(tables.METRICS_COUNT, lambda: registry.series_count)
         if shared.config.is_controller:

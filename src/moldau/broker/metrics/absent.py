@@ -15,6 +15,7 @@ _NO_CONVERSION: Final = "records of older formats are not converted: nothing is 
 _NO_EVENT_LOOP: Final = "Kafka's coordinators have event queues and threads; here the loop decides"
 _NO_RATE: Final = "a rate over Kafka's own window; the total is here, and takers of rates use it"
 _AS_REPLICATION: Final = "counted as replication, like all that followers copy"
+_NO_THROTTLE_QUEUE: Final = "a client over its quota is muted, not queued"
 _NO_MEASURE: Final = "not measured"
 
 ABSENT: Final = {
@@ -72,11 +73,11 @@ ABSENT: Final = {
             "txn-marker-channel-metrics",
         )
     },
-    # Quotas of clients that have none.
-    "kafka.server:type=Produce": "a client over its quota is muted: see ThrottleTimeMs",
-    "kafka.server:type=Fetch": "a client over its quota is muted: see ThrottleTimeMs",
-    "kafka.server:type=Request": "a client over its quota is muted: see ThrottleTimeMs",
-    "kafka.server:type=ControllerMutation": "a client over its quota is muted: see ThrottleTimeMs",
+    # Of quotas, beyond their clients' rates.
+    "kafka.server:type=Produce": _NO_THROTTLE_QUEUE,
+    "kafka.server:type=Fetch": _NO_THROTTLE_QUEUE,
+    "kafka.server:type=Request": _NO_THROTTLE_QUEUE,
+    "kafka.server:type=ControllerMutation": _NO_THROTTLE_QUEUE,
     # Coordinators.
     "kafka.server:type=group-coordinator-metrics": _NO_EVENT_LOOP,
     "kafka.server:type=share-coordinator-metrics": _NO_EVENT_LOOP,

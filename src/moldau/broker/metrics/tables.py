@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cache, partial
 from typing import Final
 
 from moldau.metrics.names import Kind, Spec, declared
@@ -70,11 +70,9 @@ PARTITION: Final = {
 
 _REQUEST_PHASES: Final = {
     "TotalTimeMs": "ms from the request to its response",
-    "RequestQueueTimeMs": "ms that a request waits for those before it in one wake-up",
     "LocalTimeMs": "ms that this broker works on a request",
     "RemoteTimeMs": "ms that a request waits for others: followers, members, records",
     "ThrottleTimeMs": "ms that a client over its quota is held back",
-    "ResponseSendTimeMs": "ms until the kernel has the response",
     "RequestBytes": "bytes of a request",
 }
 REQUEST: Final = {
@@ -269,3 +267,15 @@ CLIENT_SOFTWARE: Final = _socket(
     "connections", "open connections by client software",
     "clientSoftwareName", "clientSoftwareVersion", "listener", "networkProcessor",
 )  # fmt: skip
+
+# Quotas of clients.
+
+#: The attribute of each type of quota that has its rate.
+QUOTA_RATES: Final = {"Produce": "byte-rate", "Fetch": "byte-rate", "Request": "request-time"}
+
+
+@cache
+def quota(kind: str, attribute: str, *tags: str) -> Spec:
+    """A metric of clients that a quota limits; `tags` are user, client-id or both."""
+    help = "what a client with a quota uses" if attribute != "throttle-time" else "ms it waits"
+    return _gauge(f"kafka.server:type={kind}", help, *tags, attribute=attribute)

@@ -84,11 +84,3 @@ class TopicMetrics:
             del self._topics[topic.name]
             for spec in TOPIC.values():
                 self.registry.remove(spec, topic.name)
-
-    def failed(self, topic: str | None, name: str) -> None:
-        """Something failed for a topic, or for one that is not here."""
-        meters = self._topics.get(topic) if topic is not None else None
-        if meters is None:
-            self.all[name].mark(1)
-        else:
-            meters.mark(name)

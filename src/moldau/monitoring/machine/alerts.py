@@ -14,7 +14,7 @@ ALERTS_MAX: Final = 10_000
 
 
 class Condition(NamedTuple):
-    """Something that is wrong now. `labels` tell one instance of it from another."""
+    """Something that is wrong now. `labels` distinguish its instances."""
 
     name: str
     severity: str

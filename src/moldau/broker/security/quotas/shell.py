@@ -9,7 +9,7 @@ are one core.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Generator, Mapping
+from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping
 from typing import Any, Final
 
 from moldau.broker.config import BrokerConfig
@@ -105,6 +105,19 @@ class ClientQuotas:
         for quota_type, entity in self._passed_on.keys() - now.keys():
             callback.remove_quota(quota_type, entity)
         self._passed_on = now
+
+    def rates(self) -> Iterator[tuple[str, dict[str, str], float, int]]:
+        """For each type of quota, in Kafka's word: who is limited, per second, throttle time."""
+        now_ms = self._clock.elapsed_ms()
+        for name, quotas in (
+            ("Produce", self._produce),
+            ("Fetch", self._fetch),
+            ("Request", self._request),
+        ):
+            for user, client_id, rate, throttle_ms in quotas.rates(now_ms):
+                who = {"user": user, "client-id": client_id}
+                tags = {tag: value for tag, value in who.items() if value}
+                yield name, tags, rate, throttle_ms
 
     def _muted(self, context: RequestContext, throttle_ms: int) -> int:
         if throttle_ms:

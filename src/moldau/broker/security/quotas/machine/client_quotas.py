@@ -7,7 +7,7 @@ gone is dropped.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final, Generic, NamedTuple, TypeVar
 
 from moldau.broker.network.machine.rates import SampledRate, TokenBucket, Window
@@ -92,6 +92,17 @@ class _Shares(Generic[UsageT]):
             return None
         return Share(limit, self._usage_of(frozenset(tags.items()), now_ms))
 
+    def usages(self) -> Iterator[tuple[str, str, UsageT, float]]:
+        """User and client id of all who are counted, with their quota; one of the two is empty
+        where a quota is for the other. A callback's own are left out."""
+        for key, usage in self._usage.items():
+            if isinstance(key, frozenset) or self._callback is not None:
+                continue
+            user, client_id = key
+            limit = self._levels.limit((user, client_id))
+            if limit is not None:
+                yield user, client_id, usage, limit
+
     def _usage_of(self, key: Key, now_ms: ElapsedMs) -> UsageT:
         usage = self._usage.get(key)
         if usage is None:
@@ -140,6 +151,13 @@ class RateQuotas:
         if self._throttle_ms_max is not None:
             return min(throttle_ms, self._throttle_ms_max)
         return throttle_ms
+
+    def rates(self, now_ms: ElapsedMs) -> Iterator[tuple[str, str, float, int]]:
+        """User and client id of those whom quotas limit, what they use per second, and how long
+        they would wait now in ms."""
+        for user, client_id, usage, limit in list(self._shares.usages()):
+            rate, throttle_ms = usage.per_second(now_ms), usage.throttle_ms(limit, now_ms)
+            yield user, client_id, rate, throttle_ms
 
     def take_back(self, principal: str, client_id: str, value: float, now_ms: ElapsedMs) -> None:
         """What was recorded is not sent after all."""
