@@ -39,6 +39,7 @@ from moldau.connect.runtime.task import Lifecycle
 logger = logging.getLogger(__name__)
 
 _POLL_S_MAX = 1.0
+_LOOK_S = 1.0
 _BACKOFF_MS_MIN, _BACKOFF_MS_MAX = 100, 10_000
 
 
@@ -50,6 +51,7 @@ class SinkCounts:
     sent: int = 0
     commits: int = 0
     commit_failures: int = 0
+    lag: int = 0
 
 
 class SinkRunner(ConsumerRebalanceListener):
@@ -92,6 +94,7 @@ class SinkRunner(ConsumerRebalanceListener):
         self._put_attempts = 0
         self._put_again_at = 0.0
         self._next_commit = 0.0
+        self._next_look = 0.0
         self._is_paused = False
         self._rebalance_error: BaseException | None = None
 
@@ -122,6 +125,9 @@ class SinkRunner(ConsumerRebalanceListener):
     def _iterate(self, consumer: Consumer[bytes, bytes]) -> None:
         self._follow_target_state(consumer)
         now = time.monotonic()
+        if now >= self._next_look:
+            self._next_look = now + _LOOK_S
+            self.counts.lag = self._lag(consumer)
         if now >= self._next_commit or self.context.take_commit_request():
             self._commit(closing=False)
             self._next_commit = time.monotonic() + self._interval_s
@@ -142,6 +148,11 @@ class SinkRunner(ConsumerRebalanceListener):
             return
         if not self._paused_for_retry or time.monotonic() >= self._put_again_at:
             self._deliver(consumer)
+
+    @staticmethod
+    def _lag(consumer: Consumer[bytes, bytes]) -> int:
+        lags = [consumer.current_lag(each) for each in consumer.assignment()]
+        return sum(each for each in lags if each is not None)
 
     def _follow_target_state(self, consumer: Consumer[bytes, bytes]) -> None:
         if self.life.paused != self._is_paused:

@@ -32,6 +32,7 @@ from moldau.connect.runtime.worker import Worker
 from moldau.connect.runtime.worker_config import WorkerConfig
 from moldau.http.application import Application, Service
 from moldau.http.authentication import authentication_of
+from moldau.http.metrics import Metrics
 from moldau.http.server import HttpServer
 from moldau.services.connect.api.connectors import ConnectorsApi
 from moldau.services.connect.api.plugins import PluginsApi
@@ -106,12 +107,14 @@ class ConnectWorker:
 
     def _application(self) -> Application:
         config = http_config(self.config)
+        metrics = Metrics("moldau_connect")
         connectors, plugins = ConnectorsApi(self.operations), PluginsApi(self.operations)
         worker = WorkerApi(
             self.operations,
             cluster_id=lambda: self._cluster_id,
             is_ready=self._is_ready,
             fence=self.privileges.fence_here,
+            metrics=metrics,
         )
         service = Service(
             name="connect",
@@ -121,7 +124,9 @@ class ConnectWorker:
             description="Connectors between Kafka and other systems.",
             map_error=as_http_error,
         )
-        return Application(service, config, authentication=authentication_of(config))
+        return Application(
+            service, config, authentication=authentication_of(config), metrics=metrics
+        )
 
     def _is_ready(self) -> bool:
         return self._ready and (self._group is None or self._group.joined.is_set())
