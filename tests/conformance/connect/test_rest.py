@@ -136,9 +136,7 @@ def test_a_sink_has_the_offsets_of_its_group(
     worker.call("DELETE", "/connectors/out")
 
 
-def test_a_connector_that_is_created_again_at_once(
-    worker: WorkerUnderTest, tmp_path: Path
-) -> None:
+def test_a_connector_that_is_created_again_at_once(worker: WorkerUnderTest, tmp_path: Path) -> None:
     """Also before the group has noticed that it was deleted."""
     file = tmp_path / "in.txt"
     file.write_text("x\n")

@@ -136,13 +136,13 @@ class SinkRunner(ConsumerRebalanceListener):
             wait_s = min(wait_s, max(self._put_again_at - now, 0.0))
         elif self._batch:
             wait_s = 0.0
+        self._rewind(consumer)
         try:
             records = consumer.poll(wait_s)
         except WakeupError:
             return
         self._raise_rebalance_error()
-        self._rewind(consumer)
-        if records and not self._paused_for_retry:
+        if records:
             self._convert(records)
         if self._is_paused and not self._batch:
             return
@@ -244,6 +244,17 @@ class SinkRunner(ConsumerRebalanceListener):
                 consumer.seek(partition, offset)
                 self._delivered[partition] = offset
                 self._committed[partition] = offset
+                self._drop_batch({partition})
+
+    def _drop_batch(self, partitions: set[TopicPartition]) -> None:
+        """What was read of them is not put any more."""
+        for partition in partitions:
+            self._batch_offsets.pop(partition, None)
+        self._batch = [
+            each
+            for each in self._batch
+            if TopicPartition(each.original_topic, each.original_partition) not in partitions
+        ]
 
     # Offsets.
 
@@ -313,6 +324,8 @@ class SinkRunner(ConsumerRebalanceListener):
         if self._paused_for_retry or self._is_paused:
             consumer.pause(fresh)
         self._guarded(lambda: self.task.open(fresh))
+        # A task that keeps offsets in its target sets them in `open`, before anything is read.
+        self._guarded(lambda: self._rewind(consumer))
 
     def on_partitions_revoked(self, partitions: Any) -> None:
         gone = list(partitions)
@@ -330,14 +343,8 @@ class SinkRunner(ConsumerRebalanceListener):
         for partition in gone:
             self._delivered.pop(partition, None)
             self._committed.pop(partition, None)
-            self._batch_offsets.pop(partition, None)
             self.context.paused.discard(partition)
-        lost = set(gone)
-        self._batch = [
-            each
-            for each in self._batch
-            if TopicPartition(each.original_topic, each.original_partition) not in lost
-        ]
+        self._drop_batch(set(gone))
 
     def _guarded(self, call: Callable[[], None]) -> None:
         """A failure inside of a rebalance fails the task after it."""

@@ -58,6 +58,8 @@ __all__ = ["ConnectWorker"]
 
 logger = logging.getLogger(__name__)
 
+_KEY_CHECK_S = 30.0
+
 
 class ConnectWorker:
     """`start` and `stop` are called once, on the loop that serves. `connectors` are created at the
@@ -92,6 +94,7 @@ class ConnectWorker:
         )
         self.privileges = Privileges(self.worker, self.configs)
         self._group: GroupMember | None = None
+        self._renewing: asyncio.Task[None] | None = None
         self._alone = Alone("")
         self.herder = Herder(
             self.worker,
@@ -256,6 +259,17 @@ class ConnectWorker:
         self.privileges.membership = member
         self.herder.start()
         self._group.start()
+        self._renewing = asyncio.get_running_loop().create_task(self._renew_keys())
+
+    async def _renew_keys(self) -> None:
+        """A leader that leads for long replaces the session key when it is too old."""
+        while True:
+            await asyncio.sleep(_KEY_CHECK_S)
+            if self._group is not None and self._group.is_leader:
+                try:
+                    await self.privileges.renew_key()
+                except ConnectError as error:
+                    logger.warning("the session key is renewed later: %s", error)
 
     async def _on_work(self, revoked: Work, added: Work) -> None:
         self.herder.post(Assigned(revoked, NOTHING))
@@ -268,6 +282,8 @@ class ConnectWorker:
 
     async def stop(self) -> None:
         await self._server.stop()
+        if self._renewing is not None:
+            self._renewing.cancel()
         await self.herder.stop()
         if self._group is not None:
             await self._group.stop()
