@@ -407,7 +407,7 @@ def _check_known(
     found: Validated, given: Mapping[str, str], own: ConfigDef, connector: Connector
 ) -> None:
     """A setting that nobody reads is named, for connectors that say so (`STRICT`)."""
-    if not getattr(connector, "STRICT", False):
+    if not connector.STRICT:
         return
     for key in given:
         if key not in found.definition and not key.startswith(_PREFIXES):
