@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar
 
 from moldau.connect.api import (
@@ -19,6 +19,7 @@ from moldau.connect.api import (
     SourceConnector,
     SourceRecord,
     SourceTask,
+    TopicPartition,
 )
 from moldau.data.builders import INT64, STRING
 
@@ -103,6 +104,8 @@ class Target(SinkConnector):
     received: ClassVar[dict[str, list[Any]]] = {}
     #: How often the next puts fail, by connector.
     down: ClassVar[dict[str, int]] = {}
+    #: The offset that the target has, by connector.
+    begin: ClassVar[dict[str, int]] = {}
 
     def start(self, props: Mapping[str, str]) -> None:
         self._props = dict(props)
@@ -122,6 +125,11 @@ class TargetTask(SinkTask):
     def start(self, props: Mapping[str, str]) -> None:
         self._name = props["name"]
         self._reports = Target.CONFIG.parse(props)["report"]
+
+    def open(self, partitions: Collection[TopicPartition]) -> None:
+        begin = Target.begin.get(self._name)
+        if begin is not None:
+            self.context.offset(dict.fromkeys(partitions, begin))
 
     def put(self, records: Sequence[SinkRecord]) -> None:
         if records and Target.down.get(self._name, 0) > 0:

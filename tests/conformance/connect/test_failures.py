@@ -129,6 +129,14 @@ def test_a_target_that_is_down_is_tried_again(
         assert consumer.end_offsets([("patient-dead", 0)]) == {("patient-dead", 0): 0}
 
 
+def test_a_sink_that_keeps_its_own_offsets(worker: WorkerUnderTest, broker: BrokerProcess) -> None:
+    """What it sets in `open` is where it begins: nothing before that is put."""
+    Target.begin["own"] = 3
+    send(broker.bootstrap, "own", *(b"%d" % n for n in range(6)))
+    create(worker, "own", connector_class=TARGET, topics="own", **JSON)
+    eventually(lambda: Target.received.get("own") == [3, 4, 5], what="the last three")
+
+
 @pytest.mark.parametrize("way", ["report", "errors.put.record.by.record"])
 def test_records_that_put_refuses(worker: WorkerUnderTest, broker: BrokerProcess, way: str) -> None:
     """Reported by the task itself, or found by the worker record by record."""

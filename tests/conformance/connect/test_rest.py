@@ -136,6 +136,28 @@ def test_a_sink_has_the_offsets_of_its_group(
     worker.call("DELETE", "/connectors/out")
 
 
+def test_a_connector_that_is_created_again_at_once(worker: WorkerUnderTest, tmp_path: Path) -> None:
+    """Also before the group has noticed that it was deleted."""
+    file = tmp_path / "in.txt"
+    file.write_text("x\n")
+    config = {"connector.class": FILE_SOURCE, "file": str(file), "topic": "again"}
+    for _ in range(5):
+        assert worker.call("PUT", "/connectors/again/config", config).status == 201
+        assert worker.call("DELETE", "/connectors/again").status == 204
+    worker.call("PUT", "/connectors/again/config", config)
+    worker.wait_for("again", "RUNNING", "RUNNING")
+    assert worker.call("PUT", "/connectors/again/stop").status == 204
+    assert worker.call("PUT", "/connectors/again/resume").status == 202
+    worker.wait_for("again", "RUNNING", "RUNNING")
+    worker.call("DELETE", "/connectors/again")
+
+
+def test_metrics_of_tasks(worker: WorkerUnderTest, source: dict[str, str]) -> None:
+    wanted = 'kafka_connect_source_task_source_record_write_total{connector="lines",task="0"} 2'
+    eventually(lambda: wanted in worker.call("GET", "/metrics").body, what="two records written")
+    assert "kafka_connect_worker_task_count 1" in worker.call("GET", "/metrics").body
+
+
 def test_restarts(worker: WorkerUnderTest, source: dict[str, str]) -> None:
     path = "/connectors/lines"
     assert worker.call("POST", f"{path}/restart").status == 204

@@ -142,7 +142,7 @@ def test_a_worker_that_is_not_the_leader_forwards(broker: BrokerProcess, tmp_pat
         for n in range(3):
             made = other.call("POST", "/connectors", {"name": f"c{n}", "config": config})
             assert made.status == 201, made.body
-            assert made.headers["location"] == f"/connectors/c{n}"
+            assert made.headers["location"] == f"{other.url}/connectors/c{n}"
         for n in range(3):
             one.wait_for(f"c{n}", "RUNNING", "RUNNING")
             # Whichever worker has it.

@@ -11,6 +11,7 @@ from moldau.cli.support.addresses import DEFAULT_SERVERS, cluster_settings
 from moldau.cli.support.arguments import Commands, Parser
 from moldau.cli.support.config_files import read_config_file
 from moldau.cli.support.failures import Failure
+from moldau.installation import pip_install
 
 __all__ = ["add_arguments", "run"]
 
@@ -184,7 +185,13 @@ def _serve(
     from moldau.config.errors import ConfigError
     from moldau.connect.api.errors import ConnectError
     from moldau.connect.runtime.worker_config import WorkerConfig
-    from moldau.services.connect.app import ConnectWorker
+
+    try:
+        from moldau.services.connect.app import ConnectWorker
+    except ModuleNotFoundError as error:
+        raise Failure(
+            f"a worker needs the package {error.name}: {pip_install('schemas')}"
+        ) from None
 
     try:
         config = WorkerConfig.of(properties, distributed=distributed)

@@ -17,13 +17,19 @@ from moldau.connect.api import ConnectError, SourcePartition
 from moldau.connect.machine.source_offsets import SourceOffsets, key_bytes, value_bytes
 from moldau.connect.runtime.topic_log import TopicLog
 
+#: Longer than a transaction can stay open by default.
+_OPEN_TRANSACTIONS_S = 90.0
 Offsets = Mapping[SourcePartition, Mapping[str, Any] | None]
 
 
 class OffsetStore(Protocol):
     """Reading waits for what is written already; writing returns when it is stored."""
 
-    def get(self, connector: str, partition: Mapping[str, Any]) -> dict[str, Any] | None: ...
+    def get(
+        self, connector: str, partition: Mapping[str, Any], *, wait: bool = True
+    ) -> dict[str, Any] | None:
+        """With `wait`, also for transactions that are open: one may hold what is asked for back.
+        A task asks so, after it has fenced its own earlier ones."""
 
     def all(self, connector: str) -> dict[SourcePartition, dict[str, Any]]: ...
 
@@ -33,12 +39,13 @@ class OffsetStore(Protocol):
 class Reader:
     """What a connector or task sees of its offsets."""
 
-    def __init__(self, store: OffsetStore, connector: str) -> None:
+    def __init__(self, store: OffsetStore, connector: str, *, wait: bool = True) -> None:
         self._store = store
         self._connector = connector
+        self._wait = wait
 
     def offset(self, partition: Mapping[str, Any]) -> dict[str, Any] | None:
-        return self._store.get(self._connector, partition)
+        return self._store.get(self._connector, partition, wait=self._wait)
 
     def offsets(self, partitions: Sequence[Mapping[str, Any]]) -> list[dict[str, Any] | None]:
         return [self.offset(each) for each in partitions]
@@ -75,7 +82,9 @@ class FileOffsets:
                 ) from None
             self._offsets.replay(json.dumps(key).encode(), json.dumps(value).encode())
 
-    def get(self, connector: str, partition: Mapping[str, Any]) -> dict[str, Any] | None:
+    def get(
+        self, connector: str, partition: Mapping[str, Any], *, wait: bool = True
+    ) -> dict[str, Any] | None:
         with self._lock:
             return self._offsets.get(connector, partition)
 
@@ -109,12 +118,14 @@ class TopicOffsets:
         self._log = log
         self._offsets = offsets
 
-    def get(self, connector: str, partition: Mapping[str, Any]) -> dict[str, Any] | None:
-        self._log.read_to_end()
+    def get(
+        self, connector: str, partition: Mapping[str, Any], *, wait: bool = True
+    ) -> dict[str, Any] | None:
+        self._log.read_to_end(_OPEN_TRANSACTIONS_S, committed=not wait)
         return self._offsets.get(connector, partition)
 
     def all(self, connector: str) -> dict[SourcePartition, dict[str, Any]]:
-        self._log.read_to_end()
+        self._log.read_to_end(committed=True)
         return self._offsets.all(connector)
 
     def put(self, connector: str, offsets: Offsets, timeout_s: float) -> None:

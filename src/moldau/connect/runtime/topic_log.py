@@ -17,6 +17,7 @@ from moldau.client import (
     Consumer,
     KafkaError,
     NewTopic,
+    OffsetSpec,
     Producer,
     TopicExistsError,
     TopicPartition,
@@ -82,7 +83,7 @@ class TopicLog:
             target=self._run, name=f"connect-log {self.topic}", daemon=True
         )
         self._thread.start()
-        self.read_to_end()
+        self.read_to_end(committed=True)
 
     def _ensure_topic(self, admin: Admin) -> None:
         if self.topic not in admin.list_topics():
@@ -126,11 +127,12 @@ class TopicLog:
                     self._positions = positions
                     self._changed.notify_all()
 
-    def read_to_end(self, timeout_s: float = READ_TIMEOUT_S) -> None:
+    def read_to_end(self, timeout_s: float = READ_TIMEOUT_S, *, committed: bool = False) -> None:
         """Wait until everything is applied that is in the topic now; ConnectError if it takes
-        too long."""
+        too long. With `committed`, transactions that are still open are not waited for: after a
+        crash that would take until they time out."""
         deadline = time.monotonic() + timeout_s
-        ends = self._end_offsets()
+        ends = self._end_offsets(committed=committed)
         with self._changed:
             while any(self._positions.get(each, 0) < end for each, end in ends.items()):
                 left = deadline - time.monotonic()
@@ -138,13 +140,14 @@ class TopicLog:
                     raise ConnectError(f"The topic {self.topic} was not read within {timeout_s} s")
                 self._changed.wait(min(left, 1.0))
 
-    def _end_offsets(self) -> dict[TopicPartition, int]:
+    def _end_offsets(self, *, committed: bool) -> dict[TopicPartition, int]:
         if self._admin is None:
             raise ConnectError(f"The topic {self.topic} is not open")
-        from moldau.client import OffsetSpec
-
         try:
-            found = self._admin.list_offsets(dict.fromkeys(self._partitions, OffsetSpec.latest()))
+            found = self._admin.list_offsets(
+                dict.fromkeys(self._partitions, OffsetSpec.latest()),
+                isolation_level="read_committed" if committed else "read_uncommitted",
+            )
         except KafkaError as error:
             raise ConnectError(f"The end of {self.topic} could not be read: {error}") from error
         return {each: found[each].offset for each in self._partitions}

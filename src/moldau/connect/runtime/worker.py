@@ -126,7 +126,7 @@ class Worker:
         try:
             resolved = self.config.resolved(config)
             made: Connector = self.plugins.connector(resolved["connector.class"])()
-            made.initialize(_ConnectorContext(name, Reader(self.offsets, name), self))
+            made.initialize(_ConnectorContext(name, Reader(self.offsets, name, wait=False), self))
             running = self.connectors[name] = RunningConnector(made, resolved, threading.Lock())
             if target is TargetState.STARTED:
                 with running.lock:

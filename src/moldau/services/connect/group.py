@@ -98,6 +98,7 @@ class GroupMember:
         self._work = NOTHING
         self._last_generation = -1
         self._wake = asyncio.Event()
+        self._requested: str | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
         self._stopping_work: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -123,6 +124,7 @@ class GroupMember:
         return self._leading.owners.get(id)
 
     def request_rejoin(self, reason: str) -> None:
+        self._requested = reason
         self._member.request_rejoin(reason)
         self._wake.set()
 
@@ -172,6 +174,7 @@ class GroupMember:
 
     async def _join(self) -> None:
         await self._let_go()
+        self._requested = None
         sent = self._member.begin_join(self._clock.elapsed_ms())
         mine = WorkerState(self._url, self._state().offset, self._owned())
         request = JoinGroupRequest(
@@ -272,6 +275,9 @@ class GroupMember:
             return
         if self._member.on_synced(response.protocol_name) is None:
             await self._take(bytes(response.assignment), generation)
+            if self._requested is not None:
+                # Since this round began: the leader may not have known what it is about.
+                self._member.request_rejoin(self._requested)
 
     async def _take(self, data: bytes, generation: Generation) -> None:
         try:

@@ -261,9 +261,9 @@ class Herder:
         await self._start_connector(name)
 
     async def _on_connector_removed(self, name: str) -> None:
-        mine = self._work_of(name)
-        await asyncio.to_thread(self._stop_work, mine)
-        self.assigned = self.assigned - mine
+        # It stays assigned until the group takes it away: if the connector comes back before that,
+        # the worker that the group believes to run it must start it.
+        await asyncio.to_thread(self._stop_work, self._work_of(name))
         if self.membership.is_leader:
             self._forget_statuses(name)
         self.membership.request_rejoin(f"connector {name} was deleted")
@@ -289,8 +289,6 @@ class Herder:
         wanted = set(self.configs.state.task_ids(name))
         mine = {each for each in self.assigned.tasks if each.connector == name}
         await asyncio.to_thread(self.worker.stop_tasks, sorted(mine))
-        gone = mine - wanted
-        self.assigned = self.assigned - Work(tasks=frozenset(gone))
         if self.membership.is_leader:
             self._forget_tasks(name, wanted)
         for id in sorted(mine & wanted):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,7 +21,12 @@ from moldau.connect.machine.ids import State, TargetState, TaskId
 from moldau.connect.machine.status_state import topic_key
 from moldau.connect.plugins import CONNECTOR_KINDS, PluginInfo, Plugins
 from moldau.connect.runtime.worker_config import WorkerConfig
-from moldau.connect.validation import Validated, key_info, validate_connector
+from moldau.connect.validation import (
+    Validated,
+    key_info,
+    unread_settings,
+    validate_connector,
+)
 from moldau.services.connect.herder import Herder, RestartConnector, RestartTask
 from moldau.services.connect.machine import answers
 from moldau.services.connect.machine.errors import (
@@ -32,7 +38,7 @@ from moldau.services.connect.machine.errors import (
 )
 from moldau.services.connect.offsets import ConnectorOffsets, Pairs
 
-_STOP_WAIT_S = 10.0
+logger = logging.getLogger(__name__)
 
 
 class Operations:
@@ -118,6 +124,9 @@ class Operations:
         if validated.errors:
             raise invalid_config(len(validated.errors), validated.errors)
         self._check_group(name, config)
+        unread = unread_settings(validated, config)
+        if unread:
+            logger.warning("connector %s: nothing reads %s", name, ", ".join(sorted(unread)))
         async with self._lock:
             self._require_leader("Only the leader can set connector configs.")
             exists = name in self._state.connectors

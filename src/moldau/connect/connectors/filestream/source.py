@@ -40,22 +40,21 @@ CONFIG = (
         Kind.STRING,
         None,
         importance=Importance.HIGH,
-        doc="Source filename. If not specified, the standard input will be used",
+        doc="The file to read; standard input if it is not set.",
     )
     .define(
         "topic",
         Kind.STRING,
         validator=NonEmpty(),
         importance=Importance.HIGH,
-        doc="The topic to publish data to",
+        doc="The topic to write to.",
     )
     .define(
         "batch.size",
         Kind.INT,
         2000,
         importance=Importance.LOW,
-        doc="The maximum number of records the source task can read from the file each time it is "
-        "polled",
+        doc="How many lines one poll returns at most.",
     )
 )
 
