@@ -55,6 +55,7 @@ BESIDE = {
     "moldau.client.type_parameters": "type variables of the generic clients",
     "moldau.connect.connectors.files.config": _CONNECTOR,
     "moldau.connect.connectors.jdbc.config": _CONNECTOR,
+    "moldau.connect.connectors.mariadb_cdc.config": _CONNECTOR,
     "moldau.connect.connectors.postgres_cdc.config": _CONNECTOR,
     "moldau.http.config": "the settings of an HTTP service",
     "moldau.http.keys": "the keys of an HTTP service, which services add theirs to",
