@@ -78,7 +78,12 @@ def call(url: str, method: str, path: str, body: Any = None) -> Answered:
 
 
 def _answered(status: int, data: bytes, headers: Any) -> Answered:
-    return Answered(status, json.loads(data) if data else None, dict(headers))
+    try:
+        body = json.loads(data) if data else None
+    except ValueError:
+        # Java's server answers in HTML until it has loaded its resources.
+        body = data.decode()
+    return Answered(status, body, dict(headers))
 
 
 @contextmanager
@@ -121,8 +126,10 @@ def distributed_worker(bootstrap: str, group: str, **settings: str) -> Iterator[
     with running(lambda: ConnectWorker(config, distributed=True)) as found:
         worker = WorkerUnderTest(found)
         eventually(
-            lambda: worker.service.herder.membership.generation >= 0
-            and worker.service.herder.membership.leader_url,
+            lambda: (
+                worker.service.herder.membership.generation >= 0
+                and worker.service.herder.membership.leader_url
+            ),
             what="the worker to be in its group",
         )
         yield worker

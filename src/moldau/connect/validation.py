@@ -144,6 +144,13 @@ def validate_connector(
         _check_topics(found, given)
     else:
         _check_exactly_once(found, given, connector, exactly_once)
+    if not is_sink and given.get("offsets.storage.topic"):
+        _error(
+            found,
+            "offsets.storage.topic",
+            "Offsets topics of single connectors are not supported: remove offsets.storage.topic, "
+            "and the worker's offset.storage.topic is used",
+        )
     for key, message in override_errors(policy, given).items():
         _error(found, key, message)
     _check_known(found, given, own, connector)
@@ -400,7 +407,7 @@ def _check_known(
     found: Validated, given: Mapping[str, str], own: ConfigDef, connector: Connector
 ) -> None:
     """A setting that nobody reads is named, for connectors that say so (`STRICT`)."""
-    if not getattr(connector, "STRICT", False):
+    if not connector.STRICT:
         return
     for key in given:
         if key not in found.definition and not key.startswith(_PREFIXES):

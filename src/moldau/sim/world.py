@@ -56,9 +56,7 @@ class Invariant(Enum):
     ACKNOWLEDGED_SURVIVES = "an acknowledged record stays readable"
     READERS_AGREE = "every reader sees the same record at an offset"
     NO_DUPLICATES = "an idempotent producer's records exist once and in order"
-    TRANSACTIONS_ATOMIC = (
-        "a transaction is visible as a whole or not at all, an aborted one never"
-    )
+    TRANSACTIONS_ATOMIC = "a transaction is visible as a whole or not at all, an aborted one never"
     EXACTLY_ONCE = "offsets committed in transactions agree with the records written in them"
     OFFSETS_KEPT = "a group's committed offset does not go back by itself"
     OWNED_ONCE = "a partition is owned by one member at a time"

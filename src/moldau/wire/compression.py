@@ -47,7 +47,6 @@ _BUFFER_SIZE_MIN: Final = 4096
 _GROWTH: Final = 4
 
 
-
 class Compression(IntEnum):
     """The codec in bits 0-2 of a batch's attributes."""
 

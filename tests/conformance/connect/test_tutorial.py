@@ -107,7 +107,7 @@ def test_distributed_by_rest_with_a_chain_of_transforms(
     with distributed_worker(broker.bootstrap, "tutorial") as worker:
         made = worker.call("POST", "/connectors", {"name": "chain", "config": config})
         assert made.status == 201, made.body
-        assert made.headers["location"] == "/connectors/chain"
+        assert made.headers["location"] == f"{worker.url}/connectors/chain"
         assert made.body["type"] == "source"
         worker.wait_for("chain", "RUNNING", "RUNNING")
         records = values_of(broker.bootstrap, "prefix-orders", 2)

@@ -16,13 +16,14 @@ __all__ = ["add_arguments", "run"]
 
 _EXAMPLES = """\
 examples:
-  moldau connect start                                       a distributed worker
-  moldau connect standalone worker.properties source.properties sink.properties
+  moldau connect start
+  moldau connect standalone worker.properties source.properties
   moldau connect create source.json
-  moldau connect create lines connector.class=FileStreamSource file=in.txt topic=lines
+  moldau connect create lines connector.class=FileStreamSource file=in.txt \\
+      topic=lines
   moldau connect status lines
-  moldau connect explain lines                               why a task failed, in one line
-  moldau connect dry-run sink.json --sample 5                what the transforms make of records
+  moldau connect explain lines
+  moldau connect dry-run sink.json --sample 5
   moldau connect offsets lines
 """
 _URL = "http://127.0.0.1:8083"
@@ -34,7 +35,7 @@ _ONE = {
     "resume": "resume a connector that is paused or stopped",
     "stop": "stop a connector and end its tasks",
     "delete": "delete a connector",
-    "explain": "say in one line why a connector or task failed",
+    "explain": "show in one line why a connector or task failed",
 }
 
 
@@ -82,27 +83,33 @@ def _add_management(commands: Commands) -> None:
     create.add_argument("--paused", action="store_true", help="create it paused")
     _add_url(create)
     edit = commands.add("edit", "change settings of a connector; an empty value removes one")
-    edit.add_argument("connector", metavar="NAME")
-    edit.add_argument("settings", nargs="+", metavar="KEY=VALUE")
+    edit.add_argument("connector", metavar="NAME", help="the connector")
+    edit.add_argument("settings", nargs="+", metavar="KEY=VALUE", help="settings")
     _add_url(edit)
     for name, text in _ONE.items():
         command = commands.add(name, text)
-        command.add_argument("connector", metavar="NAME")
+        command.add_argument("connector", metavar="NAME", help="the connector")
         _add_url(command)
     restart = commands.add("restart", "restart a connector, its tasks or one task")
-    restart.add_argument("connector", metavar="NAME")
+    restart.add_argument("connector", metavar="NAME", help="the connector")
     restart.add_argument("--task", type=int, metavar="N", help="only this task")
     restart.add_argument("--tasks", action="store_true", help="also all tasks")
     restart.add_argument("--only-failed", action="store_true", help="only what has failed")
     _add_url(restart)
     offsets = commands.add("offsets", "show, set or reset the offsets of a connector")
-    offsets.add_argument("connector", metavar="NAME")
+    offsets.add_argument("connector", metavar="NAME", help="the connector")
     offsets.add_argument("--set", metavar="FILE", help="JSON with offsets, as printed")
-    offsets.add_argument("--reset", action="store_true", help="forget all offsets")
+    offsets.add_argument("--reset", action="store_true", help="remove all offsets")
     _add_url(offsets)
     tail = commands.add("tail", "follow the states of connectors until Ctrl-C")
-    tail.add_argument("connector", nargs="?", metavar="NAME")
-    tail.add_argument("--interval", type=float, default=1.0, metavar="SECONDS")
+    tail.add_argument("connector", nargs="?", metavar="NAME", help="only this connector")
+    tail.add_argument(
+        "--interval",
+        type=float,
+        default=1.0,
+        metavar="SECONDS",
+        help="pause between two looks (default: 1)",
+    )
     _add_url(tail)
 
 

@@ -105,9 +105,7 @@ def known_keys(config: Mapping[str, Any]) -> dict[str, Any]:
 def keys_of(definition: Iterable[str], config: Mapping[str, Any]) -> dict[str, Any]:
     """The settings that one kind of client has, and the providers of their values."""
     known = frozenset(definition)
-    return {
-        name: value for name, value in config.items() if name in known or is_provider_key(name)
-    }
+    return {name: value for name, value in config.items() if name in known or is_provider_key(name)}
 
 
 def _refuse_unless_shared(name: str, candidates: Iterable[str]) -> None:

@@ -239,7 +239,13 @@ class ConfigDef(Mapping[str, ConfigKey]):
         found = {name: ConfigValue(name) for name in self._keys}
         for name, key in self._keys.items():
             self._validate_one(key, given, found[name])
-        parsed = {name: each.value for name, each in found.items()}
+        # Recommenders see a default in place of a value that is wrong.
+        parsed = {
+            name: self._keys[name].default
+            if each.errors and not self._keys[name].required
+            else each.value
+            for name, each in found.items()
+        }
         for name, key in self._keys.items():
             if key.recommender is not None:
                 self._recommend(key, parsed, found[name])

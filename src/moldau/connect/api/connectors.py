@@ -67,6 +67,8 @@ class Connector(ABC):
     VERSION = "1.0"
     #: Java class names that choose this connector, besides its own name.
     ALIASES: tuple[str, ...] = ()
+    #: Whether a setting that nothing reads is an error; otherwise it is named in the log.
+    STRICT = False
     #: A sentence for `moldau connect plugins`.
     DESCRIPTION = ""
 

@@ -99,7 +99,7 @@ class ConnectRecord:
     def new_record(self: R, **changes: Any) -> R:
         """The same record with some parts changed, by the names of the attributes."""
         made = object.__new__(type(self))
-        for slot in self._all_slots():
+        for slot in self._copied():
             setattr(made, slot, changes.pop(slot) if slot in changes else getattr(self, slot))
         if changes:
             raise TypeError(f"{type(self).__name__} has no attributes {', '.join(changes)}")
@@ -108,6 +108,10 @@ class ConnectRecord:
     @classmethod
     def _all_slots(cls) -> tuple[str, ...]:
         return ConnectRecord.__slots__
+
+    @classmethod
+    def _copied(cls) -> tuple[str, ...]:
+        return cls._all_slots()
 
     def __eq__(self, other: object) -> bool:
         if type(self) is not type(other):
@@ -137,9 +141,23 @@ class SourceRecord(ConnectRecord):
         source_offset: Mapping[str, Any] | None,
         topic: str,
         partition: int | None = None,
-        **parts: Any,
+        *,
+        key: Any = None,
+        key_schema: Schema | None = None,
+        value: Any = None,
+        value_schema: Schema | None = None,
+        timestamp: int | None = None,
+        headers: Iterable[Header] = (),
     ) -> None:
-        super().__init__(topic, partition, **parts)
+        # Written out instead of passed on: a source makes one of these per record.
+        self.topic = topic
+        self.partition = partition
+        self.key = key
+        self.key_schema = key_schema
+        self.value = value
+        self.value_schema = value_schema
+        self.timestamp = timestamp
+        self.headers = tuple(headers) if headers else ()
         self.source_partition = source_partition
         self.source_offset = source_offset
 
@@ -160,9 +178,12 @@ class SinkRecord(ConnectRecord):
         "original_offset",
         "original_partition",
         "original_topic",
+        "raw",
         "timestamp_type",
     )
-    _SLOTS = (*ConnectRecord.__slots__, *__slots__)
+    _COPIED = (*ConnectRecord.__slots__, *__slots__)
+    #: Without the record as it was read, which is no part of its value.
+    _SLOTS = tuple(each for each in _COPIED if each != "raw")
 
     def __init__(
         self,
@@ -170,16 +191,35 @@ class SinkRecord(ConnectRecord):
         partition: int,
         offset: int,
         *,
+        key: Any = None,
+        key_schema: Schema | None = None,
+        value: Any = None,
+        value_schema: Schema | None = None,
+        timestamp: int | None = None,
         timestamp_type: str = NO_TIMESTAMP_TYPE,
-        **parts: Any,
+        headers: Iterable[Header] = (),
     ) -> None:
-        super().__init__(topic, partition, **parts)
+        # Written out instead of passed on: a worker makes one of these per record.
+        self.topic = topic
+        self.partition = partition
+        self.key = key
+        self.key_schema = key_schema
+        self.value = value
+        self.value_schema = value_schema
+        self.timestamp = timestamp
+        self.headers = tuple(headers) if headers else ()
         self.offset = offset
         self.timestamp_type = timestamp_type
         self.original_topic = topic
         self.original_partition = partition
         self.original_offset = offset
+        #: The record as it was read, for the dead-letter topic; None if a connector made this one.
+        self.raw: Any = None
 
     @classmethod
     def _all_slots(cls) -> tuple[str, ...]:
         return cls._SLOTS
+
+    @classmethod
+    def _copied(cls) -> tuple[str, ...]:
+        return cls._COPIED

@@ -15,6 +15,7 @@ from moldau.connect.api import (
     Kind,
     OneOf,
 )
+from moldau.data.builders import OPTIONAL_STRING
 from moldau.data.connect_json import JsonConverter as JsonMessages
 from moldau.data.connect_json import JsonOptions
 from moldau.data.errors import OptionError
@@ -24,6 +25,7 @@ from moldau.data.value_text import parse_string
 from moldau.data.values import to_text
 
 Headers = list[tuple[str, bytes | None]] | None
+_NO_TEXT = SchemaAndValue(OPTIONAL_STRING, None)
 
 
 class JsonConverter(Converter, HeaderConverter):
@@ -198,13 +200,20 @@ class StringConverter(_BytesBased):
     def from_connect_data(
         self, topic: str, schema: Schema | None, value: Any, headers: Headers = None
     ) -> bytes | None:
-        # Nearly all values are texts, and nearly all texts can be encoded.
-        if self._utf8 and type(value) is str:
+        # Nearly all values are texts or null, and nearly all texts can be encoded.
+        if value is None:
+            return None
+        if type(value) is str and self._utf8:
             try:
                 return value.encode()
             except UnicodeEncodeError:
                 pass
         return self._bytes.to_bytes(schema, value)
+
+    def to_connect_data(
+        self, topic: str, data: bytes | None, headers: Headers = None
+    ) -> SchemaAndValue:
+        return _NO_TEXT if data is None else self._bytes.from_bytes(data)
 
 
 class ByteArrayConverter(_BytesBased):

@@ -272,6 +272,12 @@ def ensure_topic(admin_settings: Mapping[str, str], settings: ErrorSettings) -> 
 
 
 def raw_consumer_record(
-    record: ConsumerRecord[bytes, bytes],
+    record: ConsumerRecord[bytes, bytes] | SinkRecord,
 ) -> tuple[bytes | None, bytes | None, Iterable[tuple[str, bytes | None]]]:
-    return record.key, record.value, list(record.headers or ())
+    """As it was read."""
+    found: Any = record
+    if isinstance(record, SinkRecord):
+        if record.raw is None:
+            raise ConnectError("only records that were put can be reported")
+        found = record.raw
+    return found.key, found.value, list(found.headers or ())

@@ -39,6 +39,7 @@ from moldau.connect.runtime.task import Lifecycle
 logger = logging.getLogger(__name__)
 
 _POLL_S_MAX = 1.0
+_LOOK_S = 1.0
 _BACKOFF_MS_MIN, _BACKOFF_MS_MAX = 100, 10_000
 
 
@@ -50,6 +51,7 @@ class SinkCounts:
     sent: int = 0
     commits: int = 0
     commit_failures: int = 0
+    lag: int = 0
 
 
 class SinkRunner(ConsumerRebalanceListener):
@@ -92,6 +94,7 @@ class SinkRunner(ConsumerRebalanceListener):
         self._put_attempts = 0
         self._put_again_at = 0.0
         self._next_commit = 0.0
+        self._next_look = 0.0
         self._is_paused = False
         self._rebalance_error: BaseException | None = None
 
@@ -122,6 +125,9 @@ class SinkRunner(ConsumerRebalanceListener):
     def _iterate(self, consumer: Consumer[bytes, bytes]) -> None:
         self._follow_target_state(consumer)
         now = time.monotonic()
+        if now >= self._next_look:
+            self._next_look = now + _LOOK_S
+            self.counts.lag = self._lag(consumer)
         if now >= self._next_commit or self.context.take_commit_request():
             self._commit(closing=False)
             self._next_commit = time.monotonic() + self._interval_s
@@ -130,18 +136,23 @@ class SinkRunner(ConsumerRebalanceListener):
             wait_s = min(wait_s, max(self._put_again_at - now, 0.0))
         elif self._batch:
             wait_s = 0.0
+        self._rewind(consumer)
         try:
             records = consumer.poll(wait_s)
         except WakeupError:
             return
         self._raise_rebalance_error()
-        self._rewind(consumer)
-        if records and not self._paused_for_retry:
+        if records:
             self._convert(records)
         if self._is_paused and not self._batch:
             return
         if not self._paused_for_retry or time.monotonic() >= self._put_again_at:
             self._deliver(consumer)
+
+    @staticmethod
+    def _lag(consumer: Consumer[bytes, bytes]) -> int:
+        lags = [consumer.current_lag(each) for each in consumer.assignment()]
+        return sum(each for each in lags if each is not None)
 
     def _follow_target_state(self, consumer: Consumer[bytes, bytes]) -> None:
         if self.life.paused != self._is_paused:
@@ -233,6 +244,17 @@ class SinkRunner(ConsumerRebalanceListener):
                 consumer.seek(partition, offset)
                 self._delivered[partition] = offset
                 self._committed[partition] = offset
+                self._drop_batch({partition})
+
+    def _drop_batch(self, partitions: set[TopicPartition]) -> None:
+        """What was read of them is not put any more."""
+        for partition in partitions:
+            self._batch_offsets.pop(partition, None)
+        self._batch = [
+            each
+            for each in self._batch
+            if TopicPartition(each.original_topic, each.original_partition) not in partitions
+        ]
 
     # Offsets.
 
@@ -302,6 +324,8 @@ class SinkRunner(ConsumerRebalanceListener):
         if self._paused_for_retry or self._is_paused:
             consumer.pause(fresh)
         self._guarded(lambda: self.task.open(fresh))
+        # A task that keeps offsets in its target sets them in `open`, before anything is read.
+        self._guarded(lambda: self._rewind(consumer))
 
     def on_partitions_revoked(self, partitions: Any) -> None:
         gone = list(partitions)
@@ -319,14 +343,8 @@ class SinkRunner(ConsumerRebalanceListener):
         for partition in gone:
             self._delivered.pop(partition, None)
             self._committed.pop(partition, None)
-            self._batch_offsets.pop(partition, None)
             self.context.paused.discard(partition)
-        lost = set(gone)
-        self._batch = [
-            each
-            for each in self._batch
-            if TopicPartition(each.original_topic, each.original_partition) not in lost
-        ]
+        self._drop_batch(set(gone))
 
     def _guarded(self, call: Callable[[], None]) -> None:
         """A failure inside of a rebalance fails the task after it."""

@@ -43,6 +43,29 @@ class SourceCounts:
     commit_failures: int = 0
 
 
+class Run:
+    """Acknowledgements of records that were sent one after the other."""
+
+    __slots__ = ("futures",)
+
+    def __init__(self, futures: list[Any]) -> None:
+        self.futures = futures
+
+    def done(self) -> bool:
+        futures = self.futures
+        # The last one first: while it is under way, nothing else need be asked.
+        return not futures or (futures[-1].done() and all(each.done() for each in futures))
+
+    def errors(self) -> list[KafkaError]:
+        found = [each.exception(0) for each in self.futures]
+        return [each for each in found if each is not None]
+
+    def exception(self, timeout: float) -> None:
+        """Wait, as a single acknowledgement does."""
+        if self.futures:
+            self.futures[-1].exception(timeout)
+
+
 class SourceContext:
     """What the task may ask."""
 
@@ -88,6 +111,7 @@ class SourceRunner:
         self.producer: Producer | None = None
         self._on_topic = on_topic
         self._seen_topics: set[str] = set()
+        self._last_topic: str | None = None
         self._submitted = SubmittedRecords()
         self._flush_interval_s = flush_interval_ms / 1000
         self._flush_timeout_s = flush_timeout_ms / 1000
@@ -135,12 +159,34 @@ class SourceRunner:
         return records
 
     def send_all(self, records: Iterable[SourceRecord]) -> None:
+        if not self._wants_records:
+            self._send_runs(records)
+            return
         for record in records:
             outgoing = self.converted(record)
             acknowledgement = None if outgoing is None else self.send(outgoing)
             self._submitted.add(
                 record.source_partition, record.source_offset, acknowledgement, record
             )
+
+    def _send_runs(self, records: Iterable[SourceRecord]) -> None:
+        """Records of one source partition in a row are acknowledged as one."""
+        partition: Mapping[str, Any] | None = None
+        offset: Mapping[str, Any] | None = None
+        futures: list[Any] = []
+        record = None
+        for record in records:
+            outgoing = self.converted(record)
+            if record.source_partition is not partition:
+                if futures or offset is not None:
+                    self._submitted.add(partition, offset, Run(futures), record)
+                partition, offset, futures = record.source_partition, None, []
+            if outgoing is not None:
+                futures.append(self.send(outgoing))
+            if record.source_offset is not None:
+                offset = record.source_offset
+        if record is not None:
+            self._submitted.add(partition, offset, Run(futures), record)
 
     def converted(self, record: SourceRecord) -> Outgoing | None:
         """The record for Kafka; None if it is dropped or skipped."""
@@ -164,10 +210,11 @@ class SourceRunner:
 
     def send(self, outgoing: Outgoing) -> Any:
         topic = outgoing[0]
-        if topic not in self._seen_topics:
+        if topic is not self._last_topic and topic not in self._seen_topics:
             self.topics.ensure(topic)
             self._seen_topics.add(topic)
             self._on_topic(topic)
+        self._last_topic = topic
         if self.producer is None:
             raise ConnectError(f"task {self.id} has ended")
         return self.producer.send(*outgoing)
@@ -177,6 +224,11 @@ class SourceRunner:
     def _done(self, submitted: Submitted) -> None:
         future, _, record = submitted
         metadata = None
+        if isinstance(future, Run):
+            for error in future.errors():
+                self._send_failed(record, error)
+            self.counts.written += len(future.futures)
+            return
         if future is not None:
             acknowledged: Any = future
             error = acknowledged.exception(0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -12,6 +13,14 @@ from moldau.config.providers import resolve
 from moldau.config.table import parse_table
 from moldau.connect.runtime.clients import check_policy
 
+logger = logging.getLogger(__name__)
+
+_NO_EFFECT = {
+    "plugin.path": "plug-ins are Python packages, found by their entry points",
+    "rest.extension.classes": "there are no REST extensions",
+    "admin.listeners": "/admin is on the listeners",
+    "response.http.headers.config": "no headers are added",
+}
 _BOTH = """
 bootstrap.servers                        list     !          h  +
 key.converter                            class    !          h
@@ -92,6 +101,9 @@ class WorkerConfig:
         check_policy(values["connector.client.config.override.policy"])
         if distributed:
             _check_distributed(values)
+        for key in _NO_EFFECT:
+            if settings.get(key):
+                logger.warning("%s has no effect: %s", key, _NO_EFFECT[key])
         providers = {
             key: each
             for key, each in given.items()

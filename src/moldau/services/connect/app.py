@@ -32,6 +32,7 @@ from moldau.connect.runtime.worker import Worker
 from moldau.connect.runtime.worker_config import WorkerConfig
 from moldau.http.application import Application, Service
 from moldau.http.authentication import authentication_of
+from moldau.http.metrics import Metrics
 from moldau.http.server import HttpServer
 from moldau.services.connect.api.connectors import ConnectorsApi
 from moldau.services.connect.api.plugins import PluginsApi
@@ -56,6 +57,8 @@ from moldau.services.connect.stores import (
 __all__ = ["ConnectWorker"]
 
 logger = logging.getLogger(__name__)
+
+_KEY_CHECK_S = 30.0
 
 
 class ConnectWorker:
@@ -91,6 +94,7 @@ class ConnectWorker:
         )
         self.privileges = Privileges(self.worker, self.configs)
         self._group: GroupMember | None = None
+        self._renewing: asyncio.Task[None] | None = None
         self._alone = Alone("")
         self.herder = Herder(
             self.worker,
@@ -106,12 +110,14 @@ class ConnectWorker:
 
     def _application(self) -> Application:
         config = http_config(self.config)
+        metrics = Metrics("moldau_connect")
         connectors, plugins = ConnectorsApi(self.operations), PluginsApi(self.operations)
         worker = WorkerApi(
             self.operations,
             cluster_id=lambda: self._cluster_id,
-            is_ready=lambda: self._ready,
+            is_ready=self._is_ready,
             fence=self.privileges.fence_here,
+            metrics=metrics,
         )
         service = Service(
             name="connect",
@@ -121,7 +127,12 @@ class ConnectWorker:
             description="Connectors between Kafka and other systems.",
             map_error=as_http_error,
         )
-        return Application(service, config, authentication=authentication_of(config))
+        return Application(
+            service, config, authentication=authentication_of(config), metrics=metrics
+        )
+
+    def _is_ready(self) -> bool:
+        return self._ready and (self._group is None or self._group.joined.is_set())
 
     @property
     def urls(self) -> list[str]:
@@ -248,6 +259,17 @@ class ConnectWorker:
         self.privileges.membership = member
         self.herder.start()
         self._group.start()
+        self._renewing = asyncio.get_running_loop().create_task(self._renew_keys())
+
+    async def _renew_keys(self) -> None:
+        """A leader that leads for long replaces the session key when it is too old."""
+        while True:
+            await asyncio.sleep(_KEY_CHECK_S)
+            if self._group is not None and self._group.is_leader:
+                try:
+                    await self.privileges.renew_key()
+                except ConnectError as error:
+                    logger.warning("the session key is renewed later: %s", error)
 
     async def _on_work(self, revoked: Work, added: Work) -> None:
         self.herder.post(Assigned(revoked, NOTHING))
@@ -260,6 +282,8 @@ class ConnectWorker:
 
     async def stop(self) -> None:
         await self._server.stop()
+        if self._renewing is not None:
+            self._renewing.cancel()
         await self.herder.stop()
         if self._group is not None:
             await self._group.stop()

@@ -70,7 +70,10 @@ async def forward(request: Request, target: RequestTarget) -> Answer:
     status, data, found = await asyncio.to_thread(
         _send, target.url, request.method, path, query, await request.body(), headers
     )
-    location = {"Location": found["location"]} if "location" in found else {}
+    location = {}
+    if "location" in found:
+        # The client knows this worker, and may not reach the other.
+        location = {"Location": request.base_url + urlsplit(found["location"]).path}
     return Answer(status=status, body=data, media_type=found.get("content-type"), headers=location)
 
 

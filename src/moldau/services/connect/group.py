@@ -30,9 +30,9 @@ from moldau.client.network_settings import NetworkSettings
 from moldau.clock import pause
 from moldau.connect.api import ConnectError
 from moldau.connect.machine import protocol
-from moldau.connect.machine.assignment import IncrementalAssignor, eager_assignment
 from moldau.connect.machine.config_state import ConfigState
 from moldau.connect.machine.ids import TaskId
+from moldau.connect.machine.leading import Leading
 from moldau.connect.machine.protocol import NOTHING, Assignment, Work, WorkerState
 from moldau.connect.runtime.clients import worker_client
 from moldau.connect.runtime.worker_config import WorkerConfig
@@ -93,12 +93,12 @@ class GroupMember:
         self._member = ClassicMember(
             ClassicSettings(self._session_ms, values["heartbeat.interval.ms"], 2**31 - 1)
         )
-        self._assignor = IncrementalAssignor(values["scheduled.rebalance.max.delay.ms"])
+        self._leading = Leading(values["scheduled.rebalance.max.delay.ms"])
         self._assignment: Assignment | None = None
         self._work = NOTHING
         self._last_generation = -1
-        self._owners: dict[str | TaskId, str] = {}
         self._wake = asyncio.Event()
+        self._requested: str | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
         self._stopping_work: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -121,9 +121,10 @@ class GroupMember:
         return self._member.generation.generation_id
 
     def owner_url(self, id: str | TaskId) -> str | None:
-        return self._owners.get(id)
+        return self._leading.owners.get(id)
 
     def request_rejoin(self, reason: str) -> None:
+        self._requested = reason
         self._member.request_rejoin(reason)
         self._wake.set()
 
@@ -173,6 +174,7 @@ class GroupMember:
 
     async def _join(self) -> None:
         await self._let_go()
+        self._requested = None
         sent = self._member.begin_join(self._clock.elapsed_ms())
         mine = WorkerState(self._url, self._state().offset, self._owned())
         request = JoinGroupRequest(
@@ -244,48 +246,14 @@ class GroupMember:
         if self._state().offset < newest:
             wrong = replace(base, error=protocol.CONFIG_MISMATCH)
             return {each: protocol.encode_assignment(wrong, version) for each in states}
-        return self._distributed(states, base, generation)
-
-    def _distributed(
-        self, states: dict[str, WorkerState], base: Assignment, generation: Generation
-    ) -> dict[str, bytes]:
-        configured = self._configured()
-        if base.version == 0:
-            whole = eager_assignment(states, configured)
-            self._remember_owners(states, whole)
-            found = {each: replace(base, work=work) for each, work in whole.items()}
-        else:
-            held = {each: state.assignment.work for each, state in states.items()}
-            plan = self._assignor.assign(
-                configured,
-                held,
-                last_generation=self._last_generation,
-                generation=generation.generation_id,
-                now_ms=int(time.monotonic() * 1000),
-            )
-            after = {
-                each: (held[each] - plan.revoked.get(each, NOTHING)) | plan.added[each]
-                for each in states
-            }
-            self._remember_owners(states, after)
-            found = {
-                each: replace(
-                    base,
-                    work=plan.added[each],
-                    revoked=plan.revoked.get(each, NOTHING),
-                    delay_ms=plan.delay_ms,
-                )
-                for each in states
-            }
-        return {
-            each: protocol.encode_assignment(mine, base.version) for each, mine in found.items()
-        }
-
-    def _remember_owners(self, states: dict[str, WorkerState], work: dict[str, Work]) -> None:
-        self._owners = {}
-        for member, each in work.items():
-            self._owners.update(dict.fromkeys(each.connectors, states[member].url))
-            self._owners.update(dict.fromkeys(each.tasks, states[member].url))
+        return self._leading.distribute(
+            states,
+            base,
+            self._configured(),
+            last_generation=self._last_generation,
+            generation=generation.generation_id,
+            now_ms=int(time.monotonic() * 1000),
+        )
 
     async def _sync(self, generation: Generation, assignments: dict[str, bytes]) -> None:
         kind = SyncGroupRequest.SyncGroupRequestAssignment
@@ -307,6 +275,9 @@ class GroupMember:
             return
         if self._member.on_synced(response.protocol_name) is None:
             await self._take(bytes(response.assignment), generation)
+            if self._requested is not None:
+                # Since this round began: the leader may not have known what it is about.
+                self._member.request_rejoin(self._requested)
 
     async def _take(self, data: bytes, generation: Generation) -> None:
         try:

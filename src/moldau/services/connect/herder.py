@@ -138,10 +138,16 @@ class Herder:
         # A state that says "nobody runs it" must not hide that another worker has taken over.
         if state is State.UNASSIGNED and not self.statuses.state.can_write(id, status):
             return
-        name = id.connector if isinstance(id, TaskId) else id
-        if name not in self.configs.state.connectors and state is State.UNASSIGNED:
+        # Nor come back after the leader has removed the states of what was deleted.
+        if state is State.UNASSIGNED and not self._is_configured(id):
             return
         self.statuses.send(status_record(id, status))
+
+    def _is_configured(self, id: str | TaskId) -> bool:
+        state = self.configs.state
+        if isinstance(id, TaskId):
+            return id in state.task_ids(id.connector)
+        return id in state.connectors
 
     def on_topic(self, id: TaskId, topic: str) -> None:
         if not self._track_topics:
@@ -255,9 +261,9 @@ class Herder:
         await self._start_connector(name)
 
     async def _on_connector_removed(self, name: str) -> None:
-        mine = self._work_of(name)
-        await asyncio.to_thread(self._stop_work, mine)
-        self.assigned = self.assigned - mine
+        # It stays assigned until the group takes it away: if the connector comes back before that,
+        # the worker that the group believes to run it must start it.
+        await asyncio.to_thread(self._stop_work, self._work_of(name))
         if self.membership.is_leader:
             self._forget_statuses(name)
         self.membership.request_rejoin(f"connector {name} was deleted")
@@ -283,8 +289,6 @@ class Herder:
         wanted = set(self.configs.state.task_ids(name))
         mine = {each for each in self.assigned.tasks if each.connector == name}
         await asyncio.to_thread(self.worker.stop_tasks, sorted(mine))
-        gone = mine - wanted
-        self.assigned = self.assigned - Work(tasks=frozenset(gone))
         if self.membership.is_leader:
             self._forget_tasks(name, wanted)
         for id in sorted(mine & wanted):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,7 +21,12 @@ from moldau.connect.machine.ids import State, TargetState, TaskId
 from moldau.connect.machine.status_state import topic_key
 from moldau.connect.plugins import CONNECTOR_KINDS, PluginInfo, Plugins
 from moldau.connect.runtime.worker_config import WorkerConfig
-from moldau.connect.validation import Validated, key_info, validate_connector
+from moldau.connect.validation import (
+    Validated,
+    key_info,
+    unread_settings,
+    validate_connector,
+)
 from moldau.services.connect.herder import Herder, RestartConnector, RestartTask
 from moldau.services.connect.machine import answers
 from moldau.services.connect.machine.errors import (
@@ -32,7 +38,7 @@ from moldau.services.connect.machine.errors import (
 )
 from moldau.services.connect.offsets import ConnectorOffsets, Pairs
 
-_STOP_WAIT_S = 10.0
+logger = logging.getLogger(__name__)
 
 
 class Operations:
@@ -82,9 +88,13 @@ class Operations:
 
     def status(self, name: str) -> dict[str, Any]:
         statuses = self.herder.statuses.state
-        if name not in statuses.connectors:
+        if name not in statuses.connectors or name not in self._state.connectors:
             raise NotFoundError(f"No status found for connector {name}")
-        return answers.connector_status(statuses, name, self.kind_of(name), self._version(name))
+        found = answers.connector_status(statuses, name, self.kind_of(name), self._version(name))
+        # A state may be written by a worker that does not know yet that the task is gone.
+        known = {each.task for each in self._state.task_ids(name)}
+        found["tasks"] = [each for each in found["tasks"] if each["id"] in known]
+        return found
 
     def _version(self, name: str) -> str | None:
         config = self._state.connectors.get(name)
@@ -95,7 +105,7 @@ class Operations:
     def task_status(self, name: str, task: int) -> dict[str, Any]:
         id = TaskId(name, task)
         status = self.herder.statuses.state.tasks.get(id)
-        if status is None:
+        if status is None or id not in self._state.task_ids(name):
             raise NotFoundError(f"No status found for task {id}")
         return answers.task_status(id, status, self._version(name))
 
@@ -114,6 +124,9 @@ class Operations:
         if validated.errors:
             raise invalid_config(len(validated.errors), validated.errors)
         self._check_group(name, config)
+        unread = unread_settings(validated, config)
+        if unread:
+            logger.warning("connector %s: nothing reads %s", name, ", ".join(sorted(unread)))
         async with self._lock:
             self._require_leader("Only the leader can set connector configs.")
             exists = name in self._state.connectors

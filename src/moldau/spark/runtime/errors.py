@@ -32,6 +32,5 @@ def require(name: str) -> ModuleType:
         return importlib.import_module(name)
     except ImportError as error:
         raise MissingPackage(
-            f"{name.partition('.')[0]} cannot be imported ({error}). "
-            f"Run: {pip_install('spark')}"
+            f"{name.partition('.')[0]} cannot be imported ({error}). Run: {pip_install('spark')}"
         ) from None

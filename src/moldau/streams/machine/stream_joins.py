@@ -115,9 +115,7 @@ class StreamJoin(Processor):
             if self._shared is not None:
                 self._shared.delete(self._key(record.key, time, left=not spec.is_left))
             joined = self._join(record.key, record.value, value)
-            self.context.forward(
-                Record(record.key, joined, max(timestamp, time), record.headers)
-            )
+            self.context.forward(Record(record.key, joined, max(timestamp, time), record.headers))
         if spec.outer and not matches:
             if self._shared is None or high < clock.stream_time_ms:
                 joined = self._join(record.key, record.value, None)

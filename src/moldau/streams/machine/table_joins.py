@@ -113,9 +113,7 @@ class _TableJoin(Processor):
 class TableJoinMerge(TableSupplier):
     """The result of both sides, with a store where it is materialized."""
 
-    def __init__(
-        self, left: TableJoinSide, right: TableJoinSide, store_name: str | None
-    ) -> None:
+    def __init__(self, left: TableJoinSide, right: TableJoinSide, store_name: str | None) -> None:
         super().__init__()
         self._left = left
         self._right = right
@@ -148,9 +146,7 @@ class _Merge(Processor):
     def process(self, record: Record[Any, Change[Any]]) -> None:
         change = record.value
         if self._table is not None:
-            self._table.update(
-                record, new=change.new, old=change.old, timestamp=record.timestamp
-            )
+            self._table.update(record, new=change.new, old=change.old, timestamp=record.timestamp)
         elif self._merge.send_old:
             self.context.forward(record)
         else:
@@ -224,9 +220,7 @@ class _Suppress(Processor):
 
     def _over_capacity(self) -> bool:
         limits = self._limits
-        return (
-            len(self._buffer) > limits.records_max or self._buffer.size_bytes > limits.bytes_max
-        )
+        return len(self._buffer) > limits.records_max or self._buffer.size_bytes > limits.bytes_max
 
     def _emit(self) -> None:
         record, context = self._buffer.pop()

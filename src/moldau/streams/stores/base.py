@@ -22,9 +22,7 @@ class Log(Protocol):
 Drop = Callable[[], None]
 
 
-def no_log(
-    key: bytes, value: bytes | None, timestamp: int | None, headers: Headers = ()
-) -> None:
+def no_log(key: bytes, value: bytes | None, timestamp: int | None, headers: Headers = ()) -> None:
     """The log of a store without a changelog."""
 
 

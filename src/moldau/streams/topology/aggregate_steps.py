@@ -71,9 +71,7 @@ def _supplier(store_name: str, what: Aggregation) -> TableSupplier:
     if windows is None:
         return StreamAggregate(store_name, what.initializer, what.aggregator)
     if isinstance(windows, SlidingWindows):
-        return SlidingAggregate(
-            store_name, windows, what.initializer, what.aggregator, what.emit
-        )
+        return SlidingAggregate(store_name, windows, what.initializer, what.aggregator, what.emit)
     if isinstance(windows, SessionWindows):
         if what.merger is None:
             raise ValueError("an aggregation of sessions needs a merger")

@@ -84,9 +84,7 @@ class Assembly:
             if parent == name:
                 raise TopologyError(f"Processor {name} cannot be a predecessor of itself.")
             if parent not in self.nodes:
-                raise TopologyError(
-                    f"Predecessor processor {parent} is not added yet for {name}"
-                )
+                raise TopologyError(f"Predecessor processor {parent} is not added yet for {name}")
             if isinstance(self.nodes[parent], SinkDefinition):
                 raise TopologyError(f"Sink {parent} cannot be used a parent.")
         self.nodes[name] = definition

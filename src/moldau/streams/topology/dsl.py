@@ -72,9 +72,7 @@ class KStream(Generic[K, V]):
         """Change the key: stream.select_key(lambda key, value: value["user"])."""
         return self._step("KEY-SELECT", name, lambda: SelectKey(mapper), **KEY)
 
-    def map(
-        self, mapper: Callable[[K, V], tuple[K2, V2]], *, name: Name = None
-    ) -> KStream[K2, V2]:
+    def map(self, mapper: Callable[[K, V], tuple[K2, V2]], *, name: Name = None) -> KStream[K2, V2]:
         """Change key and value: stream.map(lambda key, value: (value, key))."""
         return self._step("MAP", name, lambda: Map(mapper), **KEY, **VALUE)
 
@@ -363,9 +361,7 @@ class KTable(Generic[K, V]):
         """Join by key, or by a key that the value holds: orders.join(users, pair)."""
         outer = (False, False)
         return KTable(
-            join_steps.join_table(
-                self._at, other._at, joiner, outer, foreign_key, store, name
-            )
+            join_steps.join_table(self._at, other._at, joiner, outer, foreign_key, store, name)
         )
 
     def left_join(
@@ -380,9 +376,7 @@ class KTable(Generic[K, V]):
         """The same, with `None` where the other table has no row: orders.left_join(users, pair)."""
         outer = (True, False)
         return KTable(
-            join_steps.join_table(
-                self._at, other._at, joiner, outer, foreign_key, store, name
-            )
+            join_steps.join_table(self._at, other._at, joiner, outer, foreign_key, store, name)
         )
 
     def outer_join(
@@ -406,9 +400,7 @@ class KGroupedTable(Generic[K, V]):
         self._name = name
 
     def _aggregate(self, prefix: str, **options: Any) -> KTable[Any, Any]:
-        return KTable(
-            table_steps.aggregate_table(self._at, self._name, prefix=prefix, **options)
-        )
+        return KTable(table_steps.aggregate_table(self._at, self._name, prefix=prefix, **options))
 
     def count(self, *, store: Store = None, name: Name = None) -> KTable[K, int]:
         """The number of rows: grouped.count(store="per-city")."""
@@ -578,6 +570,4 @@ class CogroupedKStream(Generic[K, A, KR]):
             merger=cast(Any, merger),
             windows=self._windows,
         )
-        return KTable(
-            aggregate_steps.aggregate_cogroup(self._groups, what, store=store, name=name)
-        )
+        return KTable(aggregate_steps.aggregate_cogroup(self._groups, what, store=store, name=name))

@@ -89,9 +89,7 @@ class GraphNode:
 
     def leads_to_null_keys(self) -> bool:
         """Whether an operator that follows wants null keys."""
-        return any(
-            child.wants_null_keys or child.leads_to_null_keys() for child in self.children
-        )
+        return any(child.wants_null_keys or child.leads_to_null_keys() for child in self.children)
 
     def find_up(self, test: Callable[[GraphNode], bool]) -> GraphNode | None:
         """This node, or the nearest before it, for which `test` holds."""

@@ -236,9 +236,7 @@ def join_stream_table(
     builder.add(node, stream.node)
     sources = stream.sources | table.handle.sources
     builder.assembly.copartitioned.append(set(sources))
-    return replace(
-        stream, name=step, node=node, value_serde=None, sources=sources, repartitions={}
-    )
+    return replace(stream, name=step, node=node, value_serde=None, sources=sources, repartitions={})
 
 
 def _join_buffer(name: str, stream: Handle, grace_ms: int) -> StoreBuilder:

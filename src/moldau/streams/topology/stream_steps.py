@@ -162,9 +162,7 @@ class Split:
         self._predicates: list[Callable[[Any, Any], bool]] = []
         self.branches: dict[str, Handle] = {}
         children = self.branches
-        self._node = add_step(
-            at, self._name, lambda: Branch(self._predicates, list(children))
-        )
+        self._node = add_step(at, self._name, lambda: Branch(self._predicates, list(children)))
 
     def add(self, predicate: Callable[[Any, Any], bool] | None, name: str | None) -> None:
         """A branch, or the default where there is no predicate."""

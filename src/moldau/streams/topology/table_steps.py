@@ -126,9 +126,7 @@ def derive(
     if keeps_values:
         node.on_versioned_parent = lambda _: setattr(supplier, "versioned", True)
     builder.add(node, parent.node)
-    return TableHandle(
-        handle=replace(handle, node=node), supplier=supplier, store_name=store_name
-    )
+    return TableHandle(handle=replace(handle, node=node), supplier=supplier, store_name=store_name)
 
 
 def to_stream(table: TableHandle, name: str | None) -> Handle:
@@ -242,9 +240,7 @@ def join_tables(
     builder.add(node, this.node)
     builder.add(node, other.node)
     builder.assembly.copartitioned.append(set(handle.sources))
-    return TableHandle(
-        handle=replace(handle, node=node), supplier=merge, store_name=store_name
-    )
+    return TableHandle(handle=replace(handle, node=node), supplier=merge, store_name=store_name)
 
 
 class ChangeSerde:
@@ -316,9 +312,7 @@ def aggregate_table(
 
     def write_topic(assembly: Assembly, parents: list[str]) -> None:
         assembly.internal_topics[topic] = None
-        assembly.add_sink(
-            sink, topic, parents, key_serde=grouped.keys, value_serde=change
-        )
+        assembly.add_sink(sink, topic, parents, key_serde=grouped.keys, value_serde=change)
         assembly.add_source(source, [topic], key_serde=grouped.keys, value_serde=change)
 
     before = grouped.repartitions.get(topic)
@@ -338,6 +332,4 @@ def aggregate_table(
     node = GraphNode(step, processor_writer(step, supplier, stores=(made,)))
     node.output_versioned = spec.history is not None
     builder.add(node, before)
-    return TableHandle(
-        handle=replace(handle, node=node), supplier=supplier, store_name=spec.name
-    )
+    return TableHandle(handle=replace(handle, node=node), supplier=supplier, store_name=spec.name)

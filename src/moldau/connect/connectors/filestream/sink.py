@@ -25,7 +25,7 @@ CONFIG = ConfigDef().define(
     Kind.STRING,
     None,
     importance=Importance.HIGH,
-    doc="Destination filename. If not specified, the standard output will be used",
+    doc="The file to append to; standard output if it is not set.",
 )
 
 

@@ -87,7 +87,7 @@ class ConnectorsApi:
         _, info = await self._do.put_config(
             name, config, replace=False, initial=_initial(body.get("initial_state"))
         )
-        return Answer(status=201, body=info, headers={"Location": f"/connectors/{quote(name, '')}"})
+        return Answer(status=201, body=info, headers=_location(request, name))
 
     def get(self, request: Request) -> Any:
         return self._do.info(request.path["connector"])
@@ -101,7 +101,7 @@ class ConnectorsApi:
         created, info = await self._do.put_config(name, config, replace=True)
         if not created:
             return Answer(body=info)
-        return Answer(status=201, body=info, headers={"Location": f"/connectors/{quote(name, '')}"})
+        return Answer(status=201, body=info, headers=_location(request, name))
 
     async def patch_config(self, request: Request) -> Any:
         return await self._do.patch_config(request.path["connector"], await config_body(request))
@@ -172,6 +172,10 @@ class ConnectorsApi:
 
     async def reset_offsets(self, request: Request) -> Any:
         return {"message": await self._do.modify_offsets(request.path["connector"], None)}
+
+
+def _location(request: Request, name: str) -> dict[str, str]:
+    return {"Location": f"{request.base_url}/connectors/{quote(name, '')}"}
 
 
 def _named(name: str, config: dict[str, str | None]) -> dict[str, str | None]:

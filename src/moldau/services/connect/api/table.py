@@ -88,6 +88,15 @@ def _worker_routes(worker: WorkerApi) -> list[Route]:
             answer=_OBJECT,
             errors={500: None, 503: None},
         ),
+        Route(
+            method="GET",
+            path="/metrics",
+            handler=worker.metrics,
+            summary="Counters of requests and tasks, as Prometheus reads them",
+            tag="Connect",
+            produces=("text/plain",),
+            responses={200: {"type": "string"}},
+        ),
         _route("GET", "/admin/loggers", worker.loggers, "Levels of loggers", answer=_OBJECT),
         _route("GET", "/admin/loggers/{logger}", worker.logger, "A logger", answer=_OBJECT),
         _route(

@@ -10,8 +10,9 @@ from moldau import __version__
 from moldau.connect.api import NotFoundError
 from moldau.connect.machine.config_state import SessionKey, logger_record
 from moldau.http.machine.errors import HttpError
+from moldau.http.metrics import CONTENT_TYPE, Metrics
 from moldau.http.request import Answer, Request
-from moldau.services.connect import logger_levels
+from moldau.services.connect import logger_levels, task_metrics
 from moldau.services.connect.api.connectors import object_body
 from moldau.services.connect.forwarding import is_signed
 from moldau.services.connect.machine.errors import BadRequest
@@ -30,11 +31,13 @@ class WorkerApi:
         cluster_id: Callable[[], str | None],
         is_ready: Callable[[], bool],
         fence: Callable[[str], Any],
+        metrics: Metrics,
     ) -> None:
         self._do = operations
         self._cluster_id = cluster_id
         self._is_ready = is_ready
         self._fence = fence
+        self._metrics = metrics
 
     def root(self, request: Request) -> Any:
         return {
@@ -67,6 +70,10 @@ class WorkerApi:
                 "message": "Worker has completed startup and is ready to handle requests.",
             }
         )
+
+    def metrics(self, request: Request) -> Answer:
+        text = self._metrics.render() + task_metrics.render(self._do.herder.worker)
+        return Answer(body=text.encode(), media_type=CONTENT_TYPE)
 
     def loggers(self, request: Request) -> Any:
         return logger_levels.all_levels()

@@ -1,7 +1,6 @@
 """What can go wrong between this machine and a running Spark: one line each, with what to do."""
 
 
-
 class SparkRuntimeError(Exception):
     """Spark cannot be had or does not run; the message is complete for a user."""
 
