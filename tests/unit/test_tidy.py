@@ -55,6 +55,7 @@ BESIDE = {
     "moldau.client.type_parameters": "type variables of the generic clients",
     "moldau.connect.connectors.files.config": _CONNECTOR,
     "moldau.connect.connectors.jdbc.config": _CONNECTOR,
+    "moldau.connect.connectors.mariadb_cdc.config": _CONNECTOR,
     "moldau.connect.connectors.postgres_cdc.config": _CONNECTOR,
     "moldau.connect.built_in": "the table of plug-ins, where a connector adds its row",
     "moldau.connect.connector_config": "the settings of every connector",

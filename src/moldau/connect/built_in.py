@@ -112,6 +112,14 @@ CONNECTORS: tuple[BuiltIn, ...] = (
         extra="connect",
     ),
     _connector(
+        "MariaDbCdc",
+        PluginKind.SOURCE,
+        "mariadb_cdc.source:MariaDbConnector",
+        "io.debezium.connector.mysql.MySqlConnector",
+        "io.debezium.connector.mariadb.MariaDbConnector",
+        extra="connect",
+    ),
+    _connector(
         "MongoSink",
         PluginKind.SINK,
         "mongodb.sink:MongoSinkConnector",

@@ -25,7 +25,8 @@ def postgres() -> Iterator[Postgres]:
 def mariadb() -> Iterator[MariaDb]:
     if missing := mariadb_missing():
         pytest.skip(missing)
-    with running_mariadb() as server:
+    options = ("--log-bin", "--server-id=1", "--binlog-format=ROW", "--binlog-row-metadata=FULL")
+    with running_mariadb(*options) as server:
         yield server
 
 

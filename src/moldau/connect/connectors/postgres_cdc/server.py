@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 import select
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Any, Final
 
 from moldau.connect.api import ConnectError, RetriableError
-from moldau.connect.connectors.postgres_cdc.machine.envelope import TableColumn
+from moldau.connect.connectors.capture.machine.envelope import TableColumn
+from moldau.connect.connectors.capture.machine.filters import Filters
 from moldau.connect.connectors.postgres_cdc.machine.pgoutput import Row
 from moldau.connect.connectors.postgres_cdc.machine.progress import lsn_of
 from moldau.connect.connectors.postgres_cdc.machine.types import Options, PgType, column_type
@@ -25,28 +25,6 @@ _DOMAIN_DEPTH_MAX: Final = 10
 
 def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
-
-
-class Filters:
-    """Which tables are captured, by regular expressions over their whole names."""
-
-    def __init__(self, config: Mapping[str, Any]) -> None:
-        self._lists = {
-            name: [re.compile(each.strip(), re.IGNORECASE) for each in config[name]]
-            for name in (
-                "schema.include.list", "schema.exclude.list", "table.include.list",
-                "table.exclude.list",
-            )
-        }  # fmt: skip
-
-    def takes(self, schema: str, table: str) -> bool:
-        for kind, name in (("schema", schema), ("table", f"{schema}.{table}")):
-            include = self._lists[f"{kind}.include.list"]
-            if include and not any(each.fullmatch(name) for each in include):
-                return False
-            if any(each.fullmatch(name) for each in self._lists[f"{kind}.exclude.list"]):
-                return False
-        return True
 
 
 class Server:

@@ -23,17 +23,14 @@ from moldau.connect.api import (
     SourceRecord,
     SourceTask,
 )
+from moldau.connect.connectors.capture.machine.envelope import Event, Table, TableColumn
+from moldau.connect.connectors.capture.machine.filters import Filters
 from moldau.connect.connectors.postgres_cdc.config import CONFIG
 from moldau.connect.connectors.postgres_cdc.machine import pgoutput
-from moldau.connect.connectors.postgres_cdc.machine.envelope import (
-    Event,
-    Origin,
-    Table,
-    TableColumn,
-)
+from moldau.connect.connectors.postgres_cdc.machine.origin import SOURCE, Place, source_of
 from moldau.connect.connectors.postgres_cdc.machine.progress import Progress
 from moldau.connect.connectors.postgres_cdc.machine.types import Options, column_type
-from moldau.connect.connectors.postgres_cdc.server import Filters, Server
+from moldau.connect.connectors.postgres_cdc.server import Server
 
 _SNAPSHOT_MODES: Final = ("always", "initial", "initial_only")
 
@@ -228,7 +225,7 @@ class _Changes:
             config["include.unknown.datatypes"],
         )
         self.progress = Progress()
-        self._tables: dict[int, Table | None] = {}
+        self._tables: dict[int, tuple[Place, Table] | None] = {}
         self._resumed: Progress | None = None
         self._skipped = 0
         # The last record of a transaction is known only when its end comes.
@@ -241,7 +238,7 @@ class _Changes:
     # The snapshot.
 
     def read_rows(self, snapshot: str, transaction: Any) -> Iterator[SourceRecord]:
-        found: dict[tuple[str, str], Table] = {}
+        found: dict[tuple[str, str], tuple[Place, Table]] = {}
         wanted: list[tuple[str, str, list[str]]] = []
         for schema, name in self._server.tables(self._filters):
             columns = self._server.columns(schema, name, self._options)
@@ -254,18 +251,18 @@ class _Changes:
         for schema, name, row in self._server.snapshot_rows(snapshot, wanted, size):
             if held is not None:
                 yield held
-            table = found[schema, name]
-            origin = Origin(now_us, "true", lsn=self.progress.lsn)
-            held = self._record(table, table.read_event(row, origin, now_us), offset)
+            place, table = found[schema, name]
+            source = source_of(place, now_us, snapshot="true", lsn=self.progress.lsn)
+            held = self._record(table, table.read_event(row, source, now_us), offset)
         if held is not None:
             held.source_offset = {**offset, "last_snapshot_record": True}
             if transaction is not None:
                 transaction.commit_transaction(held)
             yield held
 
-    def _table(self, schema: str, name: str, columns: Sequence[TableColumn]) -> Table:
-        prefix = self._config["topic.prefix"]
-        return Table(prefix, self._server.database, schema, name, columns)
+    def _table(self, schema: str, name: str, columns: Sequence[TableColumn]) -> tuple[Place, Table]:
+        place = Place(self._config["topic.prefix"], self._server.database, schema, name)
+        return place, Table(place.topic, columns, SOURCE)
 
     def _record(self, table: Table, event: Event, offset: dict[str, Any]) -> SourceRecord:
         return SourceRecord(
@@ -314,7 +311,7 @@ class _Changes:
                         transaction.commit_transaction(held)
                     found.append(held)
 
-    def _related(self, relation: pgoutput.Relation) -> Table | None:
+    def _related(self, relation: pgoutput.Relation) -> tuple[Place, Table] | None:
         if not self._filters.takes(relation.schema, relation.table):
             return None
         known = {
@@ -338,14 +335,16 @@ class _Changes:
         return self._server.columns(schema, table, self._options)
 
     def _change(self, lsn: int, change: pgoutput.Change, found: list[SourceRecord]) -> None:
-        table = self._tables.get(change.relation_oid)
-        if table is None:
+        found_table = self._tables.get(change.relation_oid)
+        if found_table is None:
             return
-        progress = self.progress
-        origin = Origin(progress.ts_us, tx_id=progress.tx_id, lsn=lsn)
+        place, table = found_table
+        source = source_of(place, self.progress.ts_us, tx_id=self.progress.tx_id, lsn=lsn)
         now_us = time.time_ns() // 1000
         tombstones = self._config["tombstones.on.delete"]
-        for event in table.events(change, origin, now_us, tombstones=tombstones):
+        for event in table.events(
+            change.op, change.old, change.new, source, now_us, tombstones=tombstones
+        ):
             self.progress = self.progress.after_event(lsn)
             if self.progress.events <= self._skipped:
                 continue

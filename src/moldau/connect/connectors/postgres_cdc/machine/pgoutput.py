@@ -4,19 +4,13 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from enum import Enum
 from typing import Final, TypeAlias
 
+from moldau.connect.connectors.capture.machine.envelope import Absent
 from moldau.data.errors import DataError
 
 #: Microseconds from 1970 to 2000, where PostgreSQL's time begins.
 EPOCH_US: Final = 946_684_800_000_000
-
-
-class Absent(Enum):
-    """A value that is not in a message: it was not changed, and is stored apart (TOAST)."""
-
-    UNCHANGED = "unchanged"
 
 
 #: Texts as the database writes them; None is null.

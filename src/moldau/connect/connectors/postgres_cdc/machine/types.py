@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
 
+from moldau.connect.connectors.capture.machine.envelope import ColumnType
 from moldau.data import builders, logical
 from moldau.data.errors import DataError
 from moldau.data.schema import Schema
@@ -26,7 +27,6 @@ VARIABLE_DECIMAL: Final = builders.struct(
     name="io.debezium.data.VariableScaleDecimal",
     version=1,
 )
-UNAVAILABLE: Final = "__debezium_unavailable_value"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +45,6 @@ class PgType:
     """typtype: b for base, e for enum, d for domain."""
     element: PgType | None = None
     labels: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class ColumnType:
-    schema: Schema
-    convert: Convert
 
 
 def column_type(found: PgType, modifier: int, options: Options) -> ColumnType | None:

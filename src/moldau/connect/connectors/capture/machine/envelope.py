@@ -7,18 +7,18 @@ followed by a tombstone.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from enum import Enum
+from typing import Any, Final, TypeAlias
 
-from moldau.connect.connectors.postgres_cdc.machine.pgoutput import Absent, Change, Row, Value
-from moldau.connect.connectors.postgres_cdc.machine.types import UNAVAILABLE, ColumnType
 from moldau.data import builders
 from moldau.data.errors import DataError
 from moldau.data.schema import Schema, Type
 from moldau.data.struct import Struct
 
-_SNAPSHOT: Final = builders.schema(
+#: The field `snapshot` of every source.
+SNAPSHOT: Final = builders.schema(
     Type.STRING,
     optional=True,
     name="io.debezium.data.Enum",
@@ -27,25 +27,6 @@ _SNAPSHOT: Final = builders.schema(
                 "false,incremental"},
     default="false",
 )  # fmt: skip
-SOURCE: Final = builders.struct(
-    {
-        "version": builders.STRING,
-        "connector": builders.STRING,
-        "name": builders.STRING,
-        "ts_ms": builders.INT64,
-        "snapshot": _SNAPSHOT,
-        "db": builders.STRING,
-        "sequence": builders.OPTIONAL_STRING,
-        "ts_us": builders.OPTIONAL_INT64,
-        "ts_ns": builders.OPTIONAL_INT64,
-        "schema": builders.STRING,
-        "table": builders.STRING,
-        "txId": builders.OPTIONAL_INT64,
-        "lsn": builders.OPTIONAL_INT64,
-        "xmin": builders.OPTIONAL_INT64,
-    },
-    name="io.debezium.connector.postgresql.Source",
-)
 _TRANSACTION: Final = builders.struct(
     {
         "id": builders.STRING,
@@ -58,23 +39,31 @@ _TRANSACTION: Final = builders.struct(
 )
 
 
+class Absent(Enum):
+    """A value that a database does not send: it was not changed, and is stored apart."""
+
+    UNCHANGED = "unchanged"
+
+
+#: Values as the database sends them.
+Row: TypeAlias = Sequence[Any]
+UNAVAILABLE: Final = "__debezium_unavailable_value"
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnType:
+    """`convert` makes a value of the schema of what the database sends."""
+
+    schema: Schema
+    convert: Callable[[Any], Any]
+
+
 @dataclass(frozen=True, slots=True)
 class TableColumn:
     name: str
     type: ColumnType | None
     optional: bool
     is_key: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Origin:
-    """Where and when a change was made."""
-
-    ts_us: int
-    snapshot: str = "false"
-    tx_id: int | None = None
-    lsn: int | None = None
-    sequence: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,11 +77,9 @@ class Event:
 class Table:
     """The schemas of a table's records, and how its rows become values."""
 
-    def __init__(
-        self, prefix: str, database: str, schema: str, name: str, columns: Sequence[TableColumn]
-    ) -> None:
-        self.topic = f"{prefix}.{schema}.{name}"
-        self._where = (prefix, database, schema, name)
+    def __init__(self, topic: str, columns: Sequence[TableColumn], source: Schema) -> None:
+        """`source` is the schema of what says where a change was made."""
+        self.topic = topic
         self._columns = [
             (place, column, column.type)
             for place, column in enumerate(columns)
@@ -110,7 +97,7 @@ class Table:
             {
                 "before": self._row_schema,
                 "after": self._row_schema,
-                "source": SOURCE,
+                "source": source,
                 "transaction": _TRANSACTION,
                 "op": builders.STRING,
                 "ts_ms": builders.OPTIONAL_INT64,
@@ -122,43 +109,49 @@ class Table:
         )
 
     def events(
-        self, change: Change, origin: Origin, now_us: int, *, tombstones: bool
+        self,
+        op: str,
+        old_row: Row | None,
+        new_row: Row | None,
+        source: Struct,
+        now_us: int,
+        *,
+        tombstones: bool,
     ) -> Iterator[Event]:
-        new = None if change.new is None else self._struct(change.new)
-        old = None if change.old is None else self._struct(change.old, partial=True)
-        if change.op == "d":
-            yield from self._delete(old, origin, now_us, tombstones)
+        """`op` is c, u or d. `old_row` is the row before, or only its key, or None."""
+        new = None if new_row is None else self._struct(new_row)
+        old = None if old_row is None else self._struct(old_row)
+        if op == "d":
+            yield from self._delete(old, source, now_us, tombstones)
             return
         if new is None:
             raise DataError(f"a change of {self.topic} has no row")
         if old is not None and self._key(old) != self._key(new):
-            yield from self._delete(old, origin, now_us, tombstones)
-            yield Event(self._key(new), self._envelope("c", None, new, origin, now_us))
+            yield from self._delete(old, source, now_us, tombstones)
+            yield Event(self._key(new), self._envelope("c", None, new, source, now_us))
             return
-        before = old if change.op == "u" else None
-        yield Event(self._key(new), self._envelope(change.op, before, new, origin, now_us))
+        before = old if op == "u" else None
+        yield Event(self._key(new), self._envelope(op, before, new, source, now_us))
 
-    def read_event(self, row: Row, origin: Origin, now_us: int) -> Event:
+    def read_event(self, row: Row, source: Struct, now_us: int) -> Event:
         """A row of the snapshot."""
         struct = self._struct(row)
-        return Event(self._key(struct), self._envelope("r", None, struct, origin, now_us))
+        return Event(self._key(struct), self._envelope("r", None, struct, source, now_us))
 
     def _delete(
-        self, old: Struct | None, origin: Origin, now_us: int, tombstones: bool
+        self, old: Struct | None, source: Struct, now_us: int, tombstones: bool
     ) -> Iterator[Event]:
         key = None if old is None else self._key(old)
-        yield Event(key, self._envelope("d", old, None, origin, now_us))
+        yield Event(key, self._envelope("d", old, None, source, now_us))
         if tombstones and key is not None:
             yield Event(key, None)
 
-    def _struct(self, row: Row, *, partial: bool = False) -> Struct:
-        values = [
-            self._value(column, kind, row[place], partial) for place, column, kind in self._columns
-        ]
+    def _struct(self, row: Row) -> Struct:
+        values = [self._value(column, kind, row[place]) for place, column, kind in self._columns]
         return Struct.unchecked(self._row_schema, values)
 
     @staticmethod
-    def _value(column: TableColumn, kind: ColumnType, given: Value, partial: bool) -> Any:
+    def _value(column: TableColumn, kind: ColumnType, given: Any) -> Any:
         if given is None:
             # Of an old row only the key may be known.
             return None
@@ -169,7 +162,7 @@ class Table:
         try:
             return kind.convert(given)
         except ValueError as error:
-            raise DataError(f"column {column.name} has {given[:100]!r}: {error}") from None
+            raise DataError(f"column {column.name} has {str(given)[:100]!r}: {error}") from None
 
     def _key(self, row: Struct) -> Struct | None:
         if self.key_schema is None:
@@ -178,21 +171,9 @@ class Table:
         return Struct.unchecked(self.key_schema, values)
 
     def _envelope(
-        self, op: str, before: Struct | None, after: Struct | None, origin: Origin, now_us: int
+        self, op: str, before: Struct | None, after: Struct | None, source: Struct, now_us: int
     ) -> Struct:
-        prefix, database, schema, table = self._where
-        ts_us = origin.ts_us
-        source = Struct.unchecked(
-            SOURCE,
-            [
-                "3.0", "postgresql", prefix, ts_us // 1000, origin.snapshot, database,
-                origin.sequence, ts_us, ts_us * 1000, schema, table, origin.tx_id, origin.lsn,
-                None,
-            ],
-        )  # fmt: skip
-        values = [
-            before, after, source, None, op, now_us // 1000, now_us, now_us * 1000,
-        ]  # fmt: skip
+        values = [before, after, source, None, op, now_us // 1000, now_us, now_us * 1000]
         return Struct.unchecked(self.schema, values)
 
 

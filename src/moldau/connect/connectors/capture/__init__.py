@@ -1,0 +1,1 @@
+"""What connectors that capture changes share: Debezium's envelope and its filters."""

@@ -1,0 +1,1 @@
+"""What change data capture decides for any database: schemas, keys, envelopes, which tables."""

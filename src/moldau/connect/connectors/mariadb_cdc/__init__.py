@@ -1,0 +1,1 @@
+"""Change data capture from MariaDB and MySQL: rows of the binary log, in Debezium's form."""

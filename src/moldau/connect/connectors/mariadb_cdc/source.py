@@ -1,0 +1,249 @@
+"""The connector for MariaDB and MySQL: one task, since a binary log is read in order.
+
+It begins with a snapshot at an exact place of the binary log, and goes on from there. A snapshot
+that did not end is made again from its start; with exactly-once support and
+`transaction.boundary=connector` it is one transaction, and so are those of the database.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from moldau.connect.api import (
+    ConfigDef,
+    ConnectError,
+    ConnectorTransactionBoundaries,
+    DataError,
+    ExactlyOnceSupport,
+    SourceConnector,
+    SourceRecord,
+    SourceTask,
+)
+from moldau.connect.connectors.capture.machine.envelope import Event, Table
+from moldau.connect.connectors.capture.machine.filters import Filters
+from moldau.connect.connectors.mariadb_cdc.config import CONFIG
+from moldau.connect.connectors.mariadb_cdc.machine.origin import SOURCE, Progress, source_of
+from moldau.connect.connectors.mariadb_cdc.server import Committed, RowChange, Server
+
+_SNAPSHOTS: Final = ("initial", "initial_only")
+
+
+class MariaDbConnector(SourceConnector):
+    DESCRIPTION = "Changes of MariaDB's and MySQL's tables to topics, in Debezium's form"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._props: dict[str, str] = {}
+
+    @classmethod
+    def config(cls) -> ConfigDef:
+        return CONFIG
+
+    def start(self, props: Mapping[str, str]) -> None:
+        CONFIG.parse(props)
+        self._props = dict(props)
+
+    def task_class(self) -> type[SourceTask]:
+        return MariaDbTask
+
+    def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
+        return [dict(self._props)]
+
+    def exactly_once_support(self, props: Mapping[str, str]) -> ExactlyOnceSupport:
+        return ExactlyOnceSupport.SUPPORTED
+
+    def can_define_transaction_boundaries(
+        self, props: Mapping[str, str]
+    ) -> ConnectorTransactionBoundaries:
+        return ConnectorTransactionBoundaries.SUPPORTED
+
+
+class MariaDbTask(SourceTask):
+    def __init__(self) -> None:
+        super().__init__()
+        self._stopped = threading.Event()
+        self._snapshot: Iterator[SourceRecord] | None = None
+        self._progress: Progress | None = None
+        self._tables: dict[tuple[str, str], tuple[int, Table] | None] = {}
+        self._skipped = 0
+        # The last record of a transaction is known only when its end comes.
+        self._held: SourceRecord | None = None
+
+    def start(self, props: Mapping[str, str]) -> None:
+        config = self._config = CONFIG.parse(props)
+        self._server = Server(config)
+        self._filters = Filters(config, "database")
+        self._partition = {"server": config["topic.prefix"]}
+
+    def poll(self) -> Sequence[SourceRecord] | None:
+        if self._stopped.is_set():
+            return None
+        try:
+            if self._progress is None:
+                self._begin()
+            return self._next_batch() or None
+        except (ConnectError, DataError):
+            self._reset()
+            raise
+        except Exception as error:
+            self._reset()
+            if self._stopped.is_set():
+                return None
+            if self._server.is_own(error):
+                raise self._server.failure(error) from error
+            raise
+
+    def _begin(self) -> None:
+        self._server.check()
+        stored = self.context.offset_storage_reader.offset(self._partition)
+        done = stored is not None and (
+            not stored.get("snapshot") or stored.get("last_snapshot_record")
+        )
+        if done and stored is not None:
+            self._progress = Progress.of(stored)
+            self._skipped = self._progress.events
+            self._progress = Progress(self._progress.file, self._progress.pos)
+        elif self._config["snapshot.mode"] in _SNAPSHOTS:
+            tables = self._server.tables(self._filters)
+            self._progress, rows = self._server.snapshot(tables)
+            self._snapshot = self._read_rows(self._progress, rows)
+        else:
+            self._progress = self._server.position()
+
+    def _next_batch(self) -> list[SourceRecord]:
+        size = self._config["max.batch.size"]
+        found: list[SourceRecord] = []
+        if self._snapshot is not None:
+            for record in self._snapshot:
+                found.append(record)
+                if len(found) >= size:
+                    return found
+            self._snapshot = None
+            return found
+        if self._config["snapshot.mode"] != "initial_only":
+            self._read_log(found, size)
+        if not found:
+            self._stopped.wait(self._config["poll.interval.ms"] / 1000)
+        return found
+
+    # The snapshot.
+
+    def _read_rows(
+        self, progress: Progress, rows: Iterator[tuple[str, str, Sequence[Any]]]
+    ) -> Iterator[SourceRecord]:
+        now_us = time.time_ns() // 1000
+        offset = {**progress.offset(), "snapshot": True}
+        held: SourceRecord | None = None
+        for database, name, row in rows:
+            if held is not None:
+                yield held
+            found = self._table(database, name)
+            if found is None:
+                continue
+            source = self._source(database, name, progress, "true")
+            held = self._record(found[1], found[1].read_event(row, source, now_us), offset)
+        if held is not None:
+            held.source_offset = {**offset, "last_snapshot_record": True}
+            self._end_transaction(held)
+            yield held
+
+    def _source(self, database: str, table: str, progress: Progress, snapshot: str) -> Any:
+        return source_of(
+            self._config["topic.prefix"],
+            database,
+            table,
+            server_id=self._server.server_id,
+            progress=progress,
+            snapshot=snapshot,
+        )
+
+    def _table(self, database: str, name: str) -> tuple[int, Table] | None:
+        key = (database, name)
+        if key not in self._tables:
+            self._tables[key] = None
+            if self._filters.takes(database, name):
+                columns = self._server.columns(database, name)
+                topic = f"{self._config['topic.prefix']}.{database}.{name}"
+                if columns:
+                    self._tables[key] = len(columns), Table(topic, columns, SOURCE)
+        return self._tables[key]
+
+    def _record(self, table: Table, event: Event, offset: dict[str, Any]) -> SourceRecord:
+        return SourceRecord(
+            self._partition,
+            offset,
+            table.topic,
+            key=event.key,
+            key_schema=table.key_schema,
+            value=event.value,
+            value_schema=None if event.value is None else table.schema,
+        )
+
+    def _end_transaction(self, record: SourceRecord) -> None:
+        if self.context.transaction_context is not None:
+            self.context.transaction_context.commit_transaction(record)
+
+    # The binary log.
+
+    def _read_log(self, found: list[SourceRecord], size: int) -> None:
+        progress = self._progress
+        if progress is None:
+            return
+        if not self._server.is_streaming:
+            self._server.start_stream(progress)
+        while len(found) < size and (event := self._server.next_event()) is not None:
+            if isinstance(event, Committed):
+                self._commit(event, found)
+                continue
+            for change in event:
+                self._change(change, found)
+
+    def _commit(self, event: Committed, found: list[SourceRecord]) -> None:
+        if self._progress is not None:
+            self._progress = self._progress.committed(*event)
+        self._skipped = 0
+        # A statement that changes a table ends a transaction, too.
+        self._tables.clear()
+        held, self._held = self._held, None
+        if held is not None and self._progress is not None:
+            held.source_offset = self._progress.offset()
+            self._end_transaction(held)
+            found.append(held)
+
+    def _change(self, change: RowChange, found: list[SourceRecord]) -> None:
+        known = self._table(change.database, change.table)
+        if known is None or self._progress is None:
+            return
+        count, table = known
+        if len(change.new or change.old or ()) != count:
+            raise ConnectError(
+                f"table {change.database}.{change.table} has {count} columns now and had "
+                f"{len(change.new or change.old or ())} when a row was changed: the binary log has "
+                "no names of columns to tell them apart"
+            )
+        progress = self._progress
+        source = self._source(change.database, change.table, progress, "false")
+        now_us = time.time_ns() // 1000
+        for event in table.events(
+            change.op, change.old, change.new, source, now_us,
+            tombstones=self._config["tombstones.on.delete"],
+        ):  # fmt: skip
+            self._progress = self._progress.after_event(change.ts_s)
+            if self._progress.events <= self._skipped:
+                continue
+            if self._held is not None:
+                found.append(self._held)
+            self._held = self._record(table, event, self._progress.offset())
+
+    def _reset(self) -> None:
+        self._snapshot = self._progress = self._held = None
+        self._skipped = 0
+        self._tables.clear()
+        self._server.close()
+
+    def stop(self) -> None:
+        self._stopped.set()
+        self._server.close()
