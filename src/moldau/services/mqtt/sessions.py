@@ -70,11 +70,12 @@ class Sessions:
         """Disconnect all clients and store their sessions."""
         for task in (*self._tasks, *self._wills.values()):
             task.cancel()
-        for session in list(self.here.values()):
+        sessions = list(self.here.values())
+        for session in sessions:
             if session.wire is not None:
                 session.wire.close(Reason.SERVER_SHUTTING_DOWN, "the proxy is stopped")
-            with suppress(KafkaError, TimeoutError):
-                await self.end(session, with_will=True)
+        ends = (self.end(session, with_will=True) for session in sessions)
+        await asyncio.gather(*ends, return_exceptions=True)
 
     async def stop(self) -> None:
         if self._leaving:
@@ -254,8 +255,8 @@ class Sessions:
             session.leave_hub()
 
     async def _delete(self, client_id: str, version: Version) -> None:
-        for kind in ("f", "s"):
-            await self.topic.append(session_key(kind, client_id, version), None)
+        keys = [session_key(kind, client_id, version) for kind in ("f", "s")]
+        await asyncio.gather(*(self.topic.append(key, None) for key in keys))
 
     # By the clock.
 
