@@ -57,6 +57,7 @@ BESIDE = {
     "moldau.http.metrics": "what services count in",
     "moldau.pipelines.errors": _VALUES,
     "moldau.services.registry.config_keys": "the keys of its properties file",
+    "moldau.services.mqtt.config": "the settings of the MQTT proxy",
     "moldau.services.rest.config": "the settings of the REST Proxy",
     "moldau.spark.columns._decoder": _COMPILED,
     "moldau.spark.columns._rows": _COMPILED,

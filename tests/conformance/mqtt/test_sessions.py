@@ -127,6 +127,15 @@ def test_a_session_belongs_to_the_log_when_its_client_is_slow(broker: BrokerProc
             for info in infos:
                 info.wait_for_publish(30)
             assert slow.payloads(500) == [str(number).encode() for number in range(500)]
+            for number in range(40):
+                writer.publish(f"{topic}/kept/{number}", b"state", retain=True)
+            assert slow.payloads(40) == [b"state"] * 40
+            late = Device(new_name("late"), 5, properties={"ReceiveMaximum": 2})
+            with devices(port, late):
+                late.subscribe(f"{topic}/kept/#", 2)
+                assert {late.next().topic for _ in range(40)} == {
+                    f"{topic}/kept/{number}" for number in range(40)
+                }
 
 
 @pytest.mark.parametrize("version", [4, 5])

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import uuid
+from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final, Protocol, assert_never
 
 from moldau.client import KafkaError
@@ -39,6 +42,8 @@ __all__ = ["Handling", "Line"]
 _RECEIVE_DEFAULT: Final = 65_535
 _NEVER: Final = 0xFFFFFFFF
 _SHARE_ONLY: Final = "$share/"
+_UNSENT_MAX: Final = 200
+_LOOK_S: Final = 1.0
 
 
 class Line(Protocol):
@@ -77,6 +82,11 @@ class Handling:
         self._with_will = True
         self._acks_due = False
         self._connect_expiry_s = 0
+        #: QoS 2 messages that are not in the log yet, the first `_stored` of them stored.
+        self._unsent: deque[tuple[Publish, Receipt, Pending]] = deque()
+        self._stored = 0
+        self._sent = asyncio.Event()
+        self._sender: asyncio.Task[None] | None = None
 
     # CONNECT.
 
@@ -152,6 +162,7 @@ class Handling:
 
     async def leave(self) -> None:
         """The connection is gone. Raises KafkaError."""
+        self._sent.set()
         try:
             await self._backend.sessions.end(self.session, with_will=self._with_will)
         finally:
@@ -234,14 +245,37 @@ class Handling:
             pending.receipt = receipt
             inbound.pending[packet.packet_id] = pending
             if self.session.persistent:
-                await self._stored()
+                await self._send_once_stored(packet, receipt, pending)
+                return
         await self._send(packet, receipt, pending)
 
-    async def _stored(self) -> None:
-        """Return when the flow is stored with what has just changed."""
-        await self.session.store_flow(read_back=True)
-        if self.session.ended:
-            raise MqttError(Reason.SESSION_TAKEN_OVER, "the client is connected elsewhere")
+    async def _send_once_stored(
+        self, packet: Publish, receipt: Receipt, pending: Pending
+    ) -> None:
+        """Messages that come meanwhile are stored together; they are sent in their order."""
+        self._unsent.append((packet, receipt, pending))
+        self.session.after_store(self._send_stored)
+        while len(self._unsent) >= _UNSENT_MAX and not (self.session.ended or self._line.lost):
+            self._sent.clear()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._sent.wait(), _LOOK_S)
+
+    def _send_stored(self) -> None:
+        """One more of those that wait is stored."""
+        self._stored += 1
+        if self._sender is None or self._sender.done():
+            self._sender = self._backend.run(self._send_all_stored())
+
+    async def _send_all_stored(self) -> None:
+        try:
+            while self._stored:
+                self._stored -= 1
+                await self._send(*self._unsent.popleft())
+                self._sent.set()
+        except KafkaError as error:
+            self._line.close(Reason.SERVER_UNAVAILABLE, str(error))
+        finally:
+            self._sent.set()
 
     async def _send(self, packet: Publish, receipt: Receipt, pending: Pending | None) -> None:
         def done(error: Exception | None) -> None:
@@ -370,6 +404,7 @@ class Handling:
 
     def _send_retained(self, request: SubscribeRequest, number: int) -> None:
         readable = {key.topic for key in self._clients.hub.positions}
+        deliveries = []
         for message in self._backend.retained.matching(request.filter):
             target = self._backend.config.mapper.to_kafka(message.topic)
             if self._backend.config.authenticates and (
@@ -378,10 +413,8 @@ class Handling:
                 continue
             qos = min(message.qos, request.qos)
             ids = (number,) if number else ()
-            if not self.session.offer_retained(Delivery(message, qos, True, ids)):
-                self.session.flush()
-                if not self.session.offer_retained(Delivery(message, qos, True, ids)):
-                    self.session.outbound.dropped += 1
+            deliveries.append(Delivery(message, qos, True, ids))
+        self.session.send_retained(deliveries)
 
     async def _on_unsubscribe(self, packet: Unsubscribe) -> None:
         codes = [

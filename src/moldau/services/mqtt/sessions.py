@@ -38,6 +38,8 @@ logger = logging.getLogger(__name__)
 
 _CLAIMS_MAX: Final = 5
 _SWEEP_S: Final = 5.0
+#: Sessions that are stored at the same time.
+_COMMITS_MAX: Final = 200
 
 PublishWill = Callable[[str, Will, ClientSet | None], Awaitable[None]]
 
@@ -263,14 +265,20 @@ class Sessions:
     async def _commit_often(self) -> None:
         while True:
             await asyncio.sleep(self._config["session.commit.interval.ms"] / 1000)
-            for session in list(self.here.values()):
-                if session.changed and session.persistent and not session.ended:
-                    try:
-                        await session.store_flow()
-                    except (KafkaError, TimeoutError) as error:
-                        session.changed = True
-                        logger.warning("sessions cannot be stored now: %s", error)
-                        break
+            changed = [
+                each
+                for each in self.here.values()
+                if each.changed and each.persistent and not each.ended
+            ]
+            for start in range(0, len(changed), _COMMITS_MAX):
+                part = changed[start : start + _COMMITS_MAX]
+                try:
+                    await asyncio.gather(*(each.store_flow() for each in part))
+                except (KafkaError, TimeoutError) as error:
+                    for each in part:
+                        each.changed = True
+                    logger.warning("sessions cannot be stored now: %s", error)
+                    break
 
     async def _beat(self) -> None:
         value = json.dumps({"at": self._clock.now_ms()}).encode()
