@@ -185,7 +185,7 @@ def test_qos_2_arrives_once_when_the_proxy_is_killed_in_between(
     topic = new_name("once")
     with ProxyProcess(broker.bootstrap, tmp_path) as process:
         device = sleeper(new_name("exact"), 5)
-        device.client.reconnect_delay_set(1, 1)
+        device.client.reconnect_delay_set(60, 60)
         device.connect(process.port)
         infos = []
         for number in range(300):
@@ -193,7 +193,12 @@ def test_qos_2_arrives_once_when_the_proxy_is_killed_in_between(
             if number in (100, 200):
                 infos[number - 50].wait_for_publish(60)
                 process.kill()
+                # Until the proxy is up: after a second failed attempt paho sends PUBLISH where the
+                # specification wants PUBREL.
+                device.client.loop_stop()
                 process.start()
+                device.client.reconnect()
+                device.client.loop_start()
                 eventually(device.client.is_connected, what="the client has reconnected")
         for info in infos:
             info.wait_for_publish(120)
@@ -201,3 +206,53 @@ def test_qos_2_arrives_once_when_the_proxy_is_killed_in_between(
         device.disconnect()
     values = [int(each.value) for each in records_of(broker, topic, 300)]
     assert sorted(values) == list(range(300))
+
+
+def test_qos_2_is_received_once_when_the_proxy_is_killed_in_between(
+    broker: BrokerProcess, proxy: int, tmp_path: Path
+) -> None:
+    topic = new_name("received")
+    writer = Device(new_name("w"))
+    with ProxyProcess(broker.bootstrap, tmp_path) as process, devices(proxy, writer):
+        reader = sleeper(new_name("reader"), 5)
+        reader.client.reconnect_delay_set(1, 1)
+        reader.connect(process.port)
+        reader.subscribe(f"{topic}/#", 2)
+        for number in range(300):
+            writer.client.publish(f"{topic}/a", str(number), 2)
+            if number in (100, 200):
+                eventually(lambda goal=number - 60: reader.got.qsize() >= goal, what="messages")
+                process.kill()
+                process.start()
+        eventually(lambda: reader.got.qsize() >= 300, what="all messages")
+        writer.publish(f"{topic}/marker", b"300", 2)
+        got = [int(each) for each in reader.payloads(301)]
+        reader.disconnect()
+    assert sorted(got) == list(range(301))
+    assert got == list(range(301))
+
+
+def test_another_proxy_sends_the_wills_of_a_dead_one(
+    broker: BrokerProcess, tmp_path: Path
+) -> None:
+    settings = {
+        "sessions.topic": "__wills_sessions",
+        "retained.topic": "__wills_retained",
+        "proxy.heartbeat.interval.ms": "200",
+        "proxy.timeout.ms": "1000",
+    }
+    overrides = [f"{name}={value}" for name, value in settings.items()]
+    with running(lambda: proxy_of(broker.bootstrap, **settings)) as service:
+        topic = new_name("mourned")
+        reader, mortal = Device(new_name("r")), Device(new_name("m"))
+        mortal.client.will_set(f"{topic}/last", b"gone", 1)
+        mortal.client.reconnect_delay_set(60, 60)
+        with (
+            ProxyProcess(broker.bootstrap, tmp_path, *overrides) as victim,
+            devices(port_of(service.url), reader),
+        ):
+            reader.subscribe(f"{topic}/#")
+            mortal.connect(victim.port)
+            victim.kill()
+            assert reader.next(60).payload == b"gone"
+        mortal.client.loop_stop()
