@@ -145,8 +145,10 @@ async def fan_out(
     with cpu_of(proxy) as cpu:
         writer.begin(time.perf_counter() + seconds, f"{topic}/a", size)
         await until_true(
-            lambda: writer.count >= writer.sent
-            and all(each.count >= writer.sent or not each.qos for each in readers)
+            lambda: (
+                writer.count >= writer.sent
+                and all(each.count >= writer.sent or not each.qos for each in readers)
+            )
         )
     total = sum(device.count for device in readers)
     report(f"to {subscribers} subscribers, QoS {qos}", total, cpu)

@@ -327,7 +327,7 @@ class Session:
             try:
                 self._producer.abort_transaction()
             except KafkaError as error:
-                # Its successor begins anew; the coordinator aborts what is open.
+                # The next producer has another id; the coordinator aborts what is open.
                 self._context.report(error)
                 self._producer = None
 

@@ -154,9 +154,7 @@ def test_shared_subscriptions_divide_messages(proxy: int, other: int, version: i
             for number in range(60):
                 writer.publish(f"{topic}/job", str(number), 1)
             total = 60
-            eventually(
-                lambda: sum(each.got.qsize() for each in everyone) >= total, what="all jobs"
-            )
+            eventually(lambda: sum(each.got.qsize() for each in everyone) >= total, what="all jobs")
             got = [each.next().payload for each in everyone for _ in range(each.got.qsize())]
     assert sorted(got, key=int) == [str(number).encode() for number in range(60)]
 
@@ -232,9 +230,7 @@ def test_qos_2_is_received_once_when_the_proxy_is_killed_in_between(
     assert got == list(range(301))
 
 
-def test_another_proxy_sends_the_wills_of_a_dead_one(
-    broker: BrokerProcess, tmp_path: Path
-) -> None:
+def test_another_proxy_sends_the_wills_of_a_dead_one(broker: BrokerProcess, tmp_path: Path) -> None:
     settings = {
         "sessions.topic": "__wills_sessions",
         "retained.topic": "__wills_retained",

@@ -51,9 +51,7 @@ class Line(Protocol):
 
 
 class Incoming:
-    def __init__(
-        self, backend: Backend, line: Line, clients: ClientSet, session: Session
-    ) -> None:
+    def __init__(self, backend: Backend, line: Line, clients: ClientSet, session: Session) -> None:
         self._backend = backend
         self._line = line
         self._clients = clients
@@ -78,9 +76,7 @@ class Incoming:
             packet.topic = self._aliases.resolve(packet.topic, alias)
         if packet.qos == 0:
             try:
-                await self._backend.publisher.publish(
-                    self._clients, self._headers[0], packet, None
-                )
+                await self._backend.publisher.publish(self._clients, self._headers[0], packet, None)
             except MqttError as error:
                 if self._line.version != V5:
                     raise
@@ -107,9 +103,7 @@ class Incoming:
                 return
         await self._send(packet, receipt, pending)
 
-    async def _send_once_stored(
-        self, packet: Publish, receipt: Receipt, pending: Pending
-    ) -> None:
+    async def _send_once_stored(self, packet: Publish, receipt: Receipt, pending: Pending) -> None:
         """Messages that come meanwhile are stored together; they are sent in their order."""
         self._unsent.append((packet, receipt, pending))
         self._session.after_store(self._send_stored)
@@ -215,8 +209,6 @@ class Incoming:
                 line.close(Reason(reason), receipt.text)
                 return
             properties = line.reason_properties(receipt.text) if reason else NO_PROPERTIES
-            parts.append(
-                encoding.ack(version, receipt.kind, receipt.packet_id, reason, properties)
-            )
+            parts.append(encoding.ack(version, receipt.kind, receipt.packet_id, reason, properties))
         if parts:
             line.write(b"".join(parts))

@@ -2,7 +2,7 @@
 
 A session that outlives its connection is stored in the sessions topic (`sessions.py`): as a whole
 when subscriptions change and when the client leaves, its flow every `session.commit.interval.ms`,
-and before every step of a QoS 2 message, which must not be forgotten after the client was told.
+and before every step of a QoS 2 message that the client sees.
 """
 
 from __future__ import annotations

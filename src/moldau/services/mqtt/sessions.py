@@ -147,9 +147,7 @@ class Sessions:
         self.here[client_id] = session
         return session, flow
 
-    async def _claim(
-        self, client_id: str, user: str, clean: bool
-    ) -> tuple[Version, StoredSession]:
+    async def _claim(self, client_id: str, user: str, clean: bool) -> tuple[Version, StoredSession]:
         for _ in range(_CLAIMS_MAX):
             known = self.book.get(client_id)
             epoch = max(self._clock.now_ms(), known.version.epoch + 1 if known else 0)
@@ -196,9 +194,7 @@ class Sessions:
             for version in list(stored.old):
                 await self._delete(session.client_id, version)
 
-    async def end(
-        self, session: Session, *, with_will: bool, session_goes_on: bool = True
-    ) -> None:
+    async def end(self, session: Session, *, with_will: bool, session_goes_on: bool = True) -> None:
         """The client is gone. Raises KafkaError if that cannot be stored."""
         if self.here.get(session.client_id) is not session:
             return
@@ -244,8 +240,10 @@ class Sessions:
         if change is None:
             return
         session = self.here.get(change.client_id)
-        if session is not None and change.version is not None and (
-            change.version > session.version
+        if (
+            session is not None
+            and change.version is not None
+            and (change.version > session.version)
         ):
             # Another proxy has it now, with everything that was stored.
             del self.here[change.client_id]
