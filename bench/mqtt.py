@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import psutil
@@ -101,6 +101,11 @@ async def connected(port: int, *devices: Device) -> None:
     await asyncio.gather(*(device.ready for device in devices))
 
 
+async def until_true(condition: Callable[[], bool]) -> None:
+    while not condition():  # noqa: ASYNC110
+        await asyncio.sleep(0.05)
+
+
 @contextmanager
 def cpu_of(process: psutil.Process) -> Iterator[list[float]]:
     found: list[float] = []
@@ -117,15 +122,16 @@ def report(what: str, count: int, cpu: list[float]) -> None:
     )
 
 
-async def publish(port: int, proxy: psutil.Process, clients: int, seconds: float, size: int) -> None:
+async def publish(
+    port: int, proxy: psutil.Process, clients: int, seconds: float, size: int
+) -> None:
     devices = [Device(f"bench-{number}") for number in range(clients)]
     await connected(port, *devices)
     with cpu_of(proxy) as cpu:
         until = time.perf_counter() + seconds
         for number, device in enumerate(devices):
             device.begin(until, f"bench/{number}/temperature", size)
-        while any(device.count < device.sent for device in devices):
-            await asyncio.sleep(0.05)
+        await until_true(lambda: all(device.count >= device.sent for device in devices))
     report(f"publish, QoS 1, {size} B", sum(device.count for device in devices), cpu)
 
 
@@ -138,10 +144,12 @@ async def fan_out(
     await connected(port, *readers, writer)
     with cpu_of(proxy) as cpu:
         writer.begin(time.perf_counter() + seconds, f"{topic}/a", size)
-        while writer.count < writer.sent or any(
-            each.count < writer.sent and each.qos for each in readers
-        ):
-            await asyncio.sleep(0.05)
+        await until_true(
+            lambda: (
+                writer.count >= writer.sent
+                and all(each.count >= writer.sent or not each.qos for each in readers)
+            )
+        )
     total = sum(device.count for device in readers)
     report(f"to {subscribers} subscribers, QoS {qos}", total, cpu)
 

@@ -129,9 +129,7 @@ class Device:
         self.client.on_subscribe = self._on_codes
         self.client.on_unsubscribe = self._on_codes
 
-    def _on_connect(
-        self, client: Any, data: Any, flags: Any, reason: Any, properties: Any
-    ) -> None:
+    def _on_connect(self, client: Any, data: Any, flags: Any, reason: Any, properties: Any) -> None:
         self.connack, self.connack_properties = reason, properties
         self.session_present = flags.session_present
         self._connected.set()

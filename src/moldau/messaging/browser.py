@@ -7,9 +7,9 @@ from typing import Any, Self
 
 from moldau.client import Consumer, KafkaError, TopicPartition
 from moldau.messaging.context import Context, now_ms
-from moldau.messaging.destination_groups import queue_group
 from moldau.messaging.machine.destinations import Queue
 from moldau.messaging.machine.errors import MessageFormatError, MessagingError
+from moldau.messaging.machine.groups import queue_group
 from moldau.messaging.machine.messages import Message
 from moldau.messaging.machine.records import read_message
 from moldau.messaging.machine.selector import Selector

@@ -16,8 +16,8 @@ from moldau.messaging.machine.errors import (
     InvalidClientIdError,
     MessagingError,
 )
+from moldau.messaging.machine.settings import MessagingSettings
 from moldau.messaging.session import AcknowledgeMode, Session
-from moldau.messaging.settings import MessagingSettings
 
 __all__ = ["Connection", "ConnectionFactory"]
 

@@ -24,7 +24,7 @@ from moldau.client import (
 )
 from moldau.messaging.machine.errors import InvalidDestinationError, MessagingError
 from moldau.messaging.machine.records import Pickling
-from moldau.messaging.settings import MessagingSettings
+from moldau.messaging.machine.settings import MessagingSettings
 
 __all__ = ["Context", "now_ms"]
 

@@ -210,8 +210,10 @@ class ShareFeed(_Feed):
                     self._report(self._consumer.commit_sync(10))
                     self._forget_settled()
                 with self.changed:
-                    if not self._closing and not self._settled and (
-                        self._tokens or not self._is_wanted()
+                    if (
+                        not self._closing
+                        and not self._settled
+                        and (self._tokens or not self._is_wanted())
                     ):
                         self.changed.wait(pause_s if self._tokens else _PAUSE_S_MAX)
             except WakeupError:

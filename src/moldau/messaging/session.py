@@ -15,7 +15,6 @@ from moldau.client import KafkaError, Producer
 from moldau.messaging.browser import QueueBrowser
 from moldau.messaging.consumer import MessageConsumer
 from moldau.messaging.context import Context
-from moldau.messaging.destination_groups import durable_group, queue_group, shared_group
 from moldau.messaging.feed import Receiver, ShareFeed, Token, TopicFeed
 from moldau.messaging.machine.destinations import (
     Destination,
@@ -30,6 +29,7 @@ from moldau.messaging.machine.errors import (
     MessagingError,
     TransactionRolledBackError,
 )
+from moldau.messaging.machine.groups import durable_group, queue_group, shared_group
 from moldau.messaging.machine.messages import (
     BytesMessage,
     MapMessage,
@@ -327,7 +327,7 @@ class Session:
             try:
                 self._producer.abort_transaction()
             except KafkaError as error:
-                # Its successor begins anew; the coordinator aborts what is open.
+                # The next producer has another id; the coordinator aborts what is open.
                 self._context.report(error)
                 self._producer = None
 

@@ -599,12 +599,14 @@ def test_higher_priorities_come_first(session: Session, queue: Queue) -> None:
 
 
 def test_delayed_messages_come_when_they_are_due(session: Session, queue: Queue) -> None:
-    sent_s = time.time()
-    send(session, queue, "later", delivery_delay=1.0)
-    send(session, queue, "now")
     consumer = session.create_consumer(queue)
+    send(session, queue, "the consumer has joined")
+    assert len(texts(consumer, 1)) == 1
+    sent_s = time.time()
+    send(session, queue, "later", delivery_delay=2.0)
+    send(session, queue, "now")
     assert texts(consumer, 2) == ["now", "later"]
-    assert time.time() >= sent_s + 1.0
+    assert time.time() >= sent_s + 2.0
 
 
 def test_the_redelivery_count_grows_and_ends_in_the_dead_letter_queue(

@@ -59,9 +59,7 @@ def test_retained_and_properties_of_version_5(proxy: int) -> None:
     assert found.stdout.strip() == "1 21.5 unit:C"
 
 
-def test_the_command_says_what_is_up_and_what_to_try(
-    broker: BrokerProcess, tmp_path: Path
-) -> None:
+def test_the_command_says_what_is_up_and_what_to_try(broker: BrokerProcess, tmp_path: Path) -> None:
     with ProxyProcess(broker.bootstrap, tmp_path) as process:
         shown = process.output
         assert f"listening  mqtt://127.0.0.1:{process.port}" in shown

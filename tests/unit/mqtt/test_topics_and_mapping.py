@@ -147,9 +147,7 @@ def mapper_of(**settings: str) -> Mapper:
                      "a/1/2", Target("t", b"1-2", (("from", b"2"),)), id="header"),
     ],
 )  # fmt: skip
-def test_rules_in_both_directions(
-    settings: dict[str, str], topic: str, target: Target
-) -> None:
+def test_rules_in_both_directions(settings: dict[str, str], topic: str, target: Target) -> None:
     mapper = mapper_of(**settings)
     assert mapper.to_kafka(topic) == target
     assert mapper.to_mqtt(target.topic, target.key, target.headers) == topic

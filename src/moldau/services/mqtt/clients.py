@@ -186,9 +186,7 @@ class Clients:
         try:
             text = password.decode()
         except UnicodeDecodeError:
-            raise MqttError(
-                Reason.BAD_USER_NAME_OR_PASSWORD, "the password is not UTF-8"
-            ) from None
+            raise MqttError(Reason.BAD_USER_NAME_OR_PASSWORD, "the password is not UTF-8") from None
         return {
             "sasl.mechanism": mechanism,
             "sasl.jaas.config": f"{_MODULES[mechanism]} required username={_quoted(user)} "

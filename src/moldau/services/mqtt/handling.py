@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
-from typing import Final, Protocol, assert_never
+from typing import Final, assert_never
 
 from moldau.client import KafkaError
 from moldau.services.mqtt.backend import Backend
 from moldau.services.mqtt.clients import ClientSet
+from moldau.services.mqtt.incoming import Incoming, Line
 from moldau.services.mqtt.machine import encoding
 from moldau.services.mqtt.machine.flow import Flow
-from moldau.services.mqtt.machine.inbound import Aliases, Pending, Receipt
 from moldau.services.mqtt.machine.outbound import Delivery
 from moldau.services.mqtt.machine.packets import (
     V5,
@@ -27,40 +26,17 @@ from moldau.services.mqtt.machine.packets import (
     SubscribeRequest,
     Unsubscribe,
 )
-from moldau.services.mqtt.machine.properties import NO_PROPERTIES, Properties, Property
+from moldau.services.mqtt.machine.properties import Properties, Property
 from moldau.services.mqtt.machine.reasons import MqttError, Reason, protocol_error
-from moldau.services.mqtt.machine.records import base_headers
 from moldau.services.mqtt.machine.topics import check_filter, parse_shared
 from moldau.services.mqtt.publishing import reason_of
 from moldau.services.mqtt.session import Session
 
-__all__ = ["Handling", "Line"]
+__all__ = ["Handling"]
 
 _RECEIVE_DEFAULT: Final = 65_535
 _NEVER: Final = 0xFFFFFFFF
 _SHARE_ONLY: Final = "$share/"
-
-
-class Line(Protocol):
-    """The connection."""
-
-    version: int
-    writable: bool
-    lost: bool
-
-    def encode(self, delivery: Delivery) -> bytes | None: ...
-
-    def write(self, data: bytes) -> None: ...
-
-    def close(self, reason: Reason, text: str = "") -> None: ...
-
-    def hang_up(self) -> None: ...
-
-    def is_abandoned(self) -> bool: ...
-
-    def reason_properties(self, text: str) -> Properties: ...
-
-    def soon(self, callback: Callable[[], None]) -> None: ...
 
 
 class Handling:
@@ -72,10 +48,8 @@ class Handling:
         self._clients = clients
         self.session = session
         self._flow = flow
-        self._headers = base_headers(session.client_id)
-        self._aliases = Aliases(backend.config["topic.alias.maximum"])
+        self._incoming = Incoming(backend, line, clients, session)
         self._with_will = True
-        self._acks_due = False
         self._connect_expiry_s = 0
 
     # CONNECT.
@@ -152,6 +126,7 @@ class Handling:
 
     async def leave(self) -> None:
         """The connection is gone. Raises KafkaError."""
+        self._incoming.close()
         try:
             await self._backend.sessions.end(self.session, with_will=self._with_will)
         finally:
@@ -165,7 +140,7 @@ class Handling:
         if session.ended:
             return
         if isinstance(packet, Publish):
-            await self._on_publish(packet)
+            await self._incoming.on_publish(packet)
         elif isinstance(packet, Ack):
             self._on_ack(packet)
         elif isinstance(packet, Ping):
@@ -190,7 +165,7 @@ class Handling:
         elif packet.kind == PacketType.PUBCOMP:
             session.on_pubcomp(packet.packet_id)
         else:
-            self._on_pubrel(packet.packet_id)
+            self._incoming.on_pubrel(packet.packet_id)
 
     async def _on_disconnect(self, packet: Disconnect) -> None:
         expiry_s = packet.properties.get(Property.SESSION_EXPIRY)
@@ -200,123 +175,6 @@ class Handling:
             self.session.expiry_s = min(expiry_s, self._backend.config["session.expiry.max.s"])
         self._with_will = packet.reason != Reason.SUCCESS
         self._line.hang_up()
-
-    # Publishing.
-
-    async def _on_publish(self, packet: Publish) -> None:
-        alias = packet.properties.get(Property.TOPIC_ALIAS)
-        if alias is not None:
-            packet.topic = self._aliases.resolve(packet.topic, alias)
-        if packet.qos == 0:
-            try:
-                await self._backend.publisher.publish(
-                    self._clients, self._headers[0], packet, None
-                )
-            except MqttError as error:
-                if self._line.version != V5:
-                    raise
-                self._line.close(error.reason, error.text)
-            return
-        inbound = self.session.inbound
-        if packet.qos == 2 and packet.packet_id in inbound.pending:
-            await self._on_repeated(packet, inbound.pending[packet.packet_id])
-            return
-        if inbound.unfinished >= inbound.receive_max and self._line.version == V5:
-            raise MqttError(
-                Reason.RECEIVE_MAXIMUM_EXCEEDED,
-                f"more than {inbound.receive_max} messages are not acknowledged yet",
-            )
-        kind = PacketType.PUBACK if packet.qos == 1 else PacketType.PUBREC
-        receipt = inbound.begin(kind, packet.packet_id)
-        pending: Pending | None = None
-        if packet.qos == 2:
-            pending = self._backend.publisher.new_pending(packet.topic)
-            pending.receipt = receipt
-            inbound.pending[packet.packet_id] = pending
-            if self.session.persistent:
-                await self._stored()
-        await self._send(packet, receipt, pending)
-
-    async def _stored(self) -> None:
-        """Return when the flow is stored with what has just changed."""
-        await self.session.store_flow(read_back=True)
-        if self.session.ended:
-            raise MqttError(Reason.SESSION_TAKEN_OVER, "the client is connected elsewhere")
-
-    async def _send(self, packet: Publish, receipt: Receipt, pending: Pending | None) -> None:
-        def done(error: Exception | None) -> None:
-            if pending is None:
-                self._finish(receipt, error)
-                return
-            pending.sending = False
-            pending.certain = error is None
-            if error is not None:
-                self.session.inbound.pending.pop(packet.packet_id, None)
-                self.session.changed = True
-            self._finish(pending.receipt or receipt, error)
-
-        try:
-            await self._backend.publisher.publish(
-                self._clients, self._headers[packet.qos], packet, done, pending
-            )
-        except MqttError as error:
-            done(error)
-
-    async def _on_repeated(self, packet: Publish, pending: Pending) -> None:
-        """A QoS 2 message that came before: it is written once."""
-        receipt = self.session.inbound.begin(PacketType.PUBREC, packet.packet_id)
-        pending.receipt = receipt
-        if pending.sending:
-            return
-        if not pending.certain:
-            pending.certain = await self._backend.publisher.is_in_log(self._clients, pending)
-        if pending.certain:
-            self._finish(receipt, None)
-            return
-        pending.sending = True
-        await self._send(packet, receipt, pending)
-
-    def _on_pubrel(self, packet_id: int) -> None:
-        line = self._line
-        found = self.session.inbound.pending.pop(packet_id, None)
-        if found is None:
-            code = Reason.PACKET_IDENTIFIER_NOT_FOUND
-            line.write(encoding.ack(line.version, PacketType.PUBCOMP, packet_id, code))
-            return
-        data = encoding.ack(line.version, PacketType.PUBCOMP, packet_id)
-        if self.session.persistent:
-            self.session.after_store(lambda: line.write(data))
-        else:
-            line.write(data)
-
-    def _finish(self, receipt: Receipt, error: Exception | None) -> None:
-        if error is None:
-            receipt.reason = Reason.SUCCESS
-        else:
-            receipt.reason, receipt.text = reason_of(error)
-        if not self._acks_due:
-            # All acknowledgements of a batch leave together.
-            self._acks_due = True
-            self._line.soon(self._write_acks)
-
-    def _write_acks(self) -> None:
-        self._acks_due = False
-        line = self._line
-        version = line.version
-        parts: list[bytes] = []
-        for receipt in self.session.inbound.ready():
-            reason = receipt.reason or 0
-            if reason and version != V5:
-                # 3.1.1 cannot refuse a message, and acknowledging it would be a lie.
-                line.write(b"".join(parts))
-                line.close(Reason(reason), receipt.text)
-                return
-            properties = line.reason_properties(receipt.text) if reason else NO_PROPERTIES
-            parts.append(
-                encoding.ack(version, receipt.kind, receipt.packet_id, reason, properties)
-            )
-        if parts:
-            line.write(b"".join(parts))
 
     # Subscriptions.
 
@@ -370,6 +228,7 @@ class Handling:
 
     def _send_retained(self, request: SubscribeRequest, number: int) -> None:
         readable = {key.topic for key in self._clients.hub.positions}
+        deliveries = []
         for message in self._backend.retained.matching(request.filter):
             target = self._backend.config.mapper.to_kafka(message.topic)
             if self._backend.config.authenticates and (
@@ -378,10 +237,8 @@ class Handling:
                 continue
             qos = min(message.qos, request.qos)
             ids = (number,) if number else ()
-            if not self.session.offer_retained(Delivery(message, qos, True, ids)):
-                self.session.flush()
-                if not self.session.offer_retained(Delivery(message, qos, True, ids)):
-                    self.session.outbound.dropped += 1
+            deliveries.append(Delivery(message, qos, True, ids))
+        self.session.send_retained(deliveries)
 
     async def _on_unsubscribe(self, packet: Unsubscribe) -> None:
         codes = [

@@ -181,9 +181,7 @@ class Hub:
                 continue
             for each in description.partitions:
                 partitions[TopicPartition(description.name, each.partition)] = 0
-        fresh = {
-            key for key in partitions if new_from_start and key.topic not in self._seen
-        }
+        fresh = {key for key in partitions if new_from_start and key.topic not in self._seen}
         ends = await self._end_offsets([key for key in partitions if key not in fresh])
         self._seen |= {str(each) for each in found.values_by_key}
         for key in partitions:

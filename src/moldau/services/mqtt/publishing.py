@@ -68,6 +68,8 @@ class Publisher:
         self._clock = clock
         self._known: set[str] = set()
         self._tasks: set[asyncio.Task[None]] = set()
+        #: QoS 2 messages on their way, by message id; the result says whether they are in the log.
+        self._sending: dict[str, asyncio.Future[bool]] = {}
 
     def target(self, topic: str) -> Target:
         """Raises MqttError for a topic that maps to none."""
@@ -97,6 +99,9 @@ class Publisher:
         on_delivery: Any = None
         if packet.retain:
             self._retained.check(packet.topic)
+        if pending is not None:
+            done = self._tracked(pending.message_id, done)
+        if packet.retain:
             on_delivery = self._after_delivery(packet, headers, done)
         elif done is not None:
             finish = done
@@ -109,11 +114,31 @@ class Publisher:
                 finish(error)
 
         timestamp = None if pending is None else pending.since_ms
-        await clients.producer.send(
-            target.topic, packet.payload, target.key, None, timestamp, headers, on_delivery
-        )
+        try:
+            await clients.producer.send(
+                target.topic, packet.payload, target.key, None, timestamp, headers, on_delivery
+            )
+        except BaseException:
+            if pending is not None:
+                self._settle(pending.message_id, False)
+            raise
         if target.topic not in self._known:
             self._expect(target.topic)
+
+    def _tracked(self, message_id: str, done: Done | None) -> Done:
+        self._sending[message_id] = asyncio.get_running_loop().create_future()
+
+        def settle(error: Exception | None) -> None:
+            self._settle(message_id, error is None)
+            if done is not None:
+                done(error)
+
+        return settle
+
+    def _settle(self, message_id: str, written: bool) -> None:
+        waiter = self._sending.pop(message_id, None)
+        if waiter is not None and not waiter.done():
+            waiter.set_result(written)
 
     def _expect(self, topic: str) -> None:
         """The first message may have created the topic."""
@@ -152,7 +177,11 @@ class Publisher:
         return Pending(uuid.uuid4().hex, self._clock.now_ms(), topic, sending=True)
 
     async def is_in_log(self, clients: ClientSet, pending: Pending) -> bool:
-        """Whether the record of a QoS 2 message was written before a failure. Raises KafkaError."""
+        """Whether the record of a QoS 2 message was written, by this connection's predecessor or
+        before a failure. Raises KafkaError."""
+        sending = self._sending.get(pending.message_id)
+        if sending is not None:
+            return await asyncio.shield(sending)
         target = self.target(pending.topic)
         wanted = pending.message_id.encode()
         async with clients.catch_up_consumer() as consumer:

@@ -72,7 +72,5 @@ class RetainedStore:
         if record.value is None:
             self.messages.remove(topic)
             return
-        message = read_message(
-            topic, record.value, record.headers, timestamp_ms=record.timestamp
-        )
+        message = read_message(topic, record.value, record.headers, timestamp_ms=record.timestamp)
         self.messages.put(message)

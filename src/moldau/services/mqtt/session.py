@@ -2,7 +2,7 @@
 
 A session that outlives its connection is stored in the sessions topic (`sessions.py`): as a whole
 when subscriptions change and when the client leaves, its flow every `session.commit.interval.ms`,
-and before every step of a QoS 2 message, which must not be forgotten after the client was told.
+and before every step of a QoS 2 message that the client sees.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterable
 from typing import Any, Final, Protocol
 
 from moldau.client import KafkaError, TopicPartition
@@ -93,6 +94,7 @@ class Session:
         #: Where to read on, for a session that is not where the hub is; None for one that is.
         self.behind: dict[TopicPartition, int] | None = None
         self._catch_up: CatchUp | None = None
+        self._retained: deque[Delivery] = deque()
         self._after: list[Callable[[], None]] = []
         self._storing: asyncio.Task[None] | None = None
         self.changed = False
@@ -151,10 +153,11 @@ class Session:
         self.changed = True
         return True
 
-    def offer_retained(self, delivery: Delivery) -> bool:
-        """A retained message at the time of the subscription."""
+    def send_retained(self, deliveries: Iterable[Delivery]) -> None:
+        """Retained messages of a new subscription: as soon as there is room for each. They are in
+        memory anyway."""
         self.changed = True
-        return self.outbound.offer(delivery)
+        self._retained.extend(deliveries)
 
     def offer_shared(self, delivery: Delivery) -> bool:
         if self.wire is None or not self.wire.writable or not self.outbound.offer(delivery):
@@ -173,7 +176,10 @@ class Session:
         held: list[bytes] = []
         size = 0
         now_ms = self._clock.now_ms()
+        retained = self._retained
         while wire.writable:
+            while retained and self.outbound.offer(retained[0]):
+                retained.popleft()
             delivery = self.outbound.take(now_ms)
             if delivery is None:
                 break

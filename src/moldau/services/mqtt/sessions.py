@@ -38,6 +38,8 @@ logger = logging.getLogger(__name__)
 
 _CLAIMS_MAX: Final = 5
 _SWEEP_S: Final = 5.0
+#: Sessions that are stored at the same time.
+_COMMITS_MAX: Final = 200
 
 PublishWill = Callable[[str, Will, ClientSet | None], Awaitable[None]]
 
@@ -70,11 +72,12 @@ class Sessions:
         """Disconnect all clients and store their sessions."""
         for task in (*self._tasks, *self._wills.values()):
             task.cancel()
-        for session in list(self.here.values()):
+        sessions = list(self.here.values())
+        for session in sessions:
             if session.wire is not None:
                 session.wire.close(Reason.SERVER_SHUTTING_DOWN, "the proxy is stopped")
-            with suppress(KafkaError, TimeoutError):
-                await self.end(session, with_will=True)
+        ends = (self.end(session, with_will=True) for session in sessions)
+        await asyncio.gather(*ends, return_exceptions=True)
 
     async def stop(self) -> None:
         if self._leaving:
@@ -144,9 +147,7 @@ class Sessions:
         self.here[client_id] = session
         return session, flow
 
-    async def _claim(
-        self, client_id: str, user: str, clean: bool
-    ) -> tuple[Version, StoredSession]:
+    async def _claim(self, client_id: str, user: str, clean: bool) -> tuple[Version, StoredSession]:
         for _ in range(_CLAIMS_MAX):
             known = self.book.get(client_id)
             epoch = max(self._clock.now_ms(), known.version.epoch + 1 if known else 0)
@@ -193,9 +194,7 @@ class Sessions:
             for version in list(stored.old):
                 await self._delete(session.client_id, version)
 
-    async def end(
-        self, session: Session, *, with_will: bool, session_goes_on: bool = True
-    ) -> None:
+    async def end(self, session: Session, *, with_will: bool, session_goes_on: bool = True) -> None:
         """The client is gone. Raises KafkaError if that cannot be stored."""
         if self.here.get(session.client_id) is not session:
             return
@@ -241,8 +240,10 @@ class Sessions:
         if change is None:
             return
         session = self.here.get(change.client_id)
-        if session is not None and change.version is not None and (
-            change.version > session.version
+        if (
+            session is not None
+            and change.version is not None
+            and (change.version > session.version)
         ):
             # Another proxy has it now, with everything that was stored.
             del self.here[change.client_id]
@@ -254,22 +255,28 @@ class Sessions:
             session.leave_hub()
 
     async def _delete(self, client_id: str, version: Version) -> None:
-        for kind in ("f", "s"):
-            await self.topic.append(session_key(kind, client_id, version), None)
+        keys = [session_key(kind, client_id, version) for kind in ("f", "s")]
+        await asyncio.gather(*(self.topic.append(key, None) for key in keys))
 
     # By the clock.
 
     async def _commit_often(self) -> None:
         while True:
             await asyncio.sleep(self._config["session.commit.interval.ms"] / 1000)
-            for session in list(self.here.values()):
-                if session.changed and session.persistent and not session.ended:
-                    try:
-                        await session.store_flow()
-                    except (KafkaError, TimeoutError) as error:
-                        session.changed = True
-                        logger.warning("sessions cannot be stored now: %s", error)
-                        break
+            changed = [
+                each
+                for each in self.here.values()
+                if each.changed and each.persistent and not each.ended
+            ]
+            for start in range(0, len(changed), _COMMITS_MAX):
+                part = changed[start : start + _COMMITS_MAX]
+                try:
+                    await asyncio.gather(*(each.store_flow() for each in part))
+                except (KafkaError, TimeoutError) as error:
+                    for each in part:
+                        each.changed = True
+                    logger.warning("sessions cannot be stored now: %s", error)
+                    break
 
     async def _beat(self) -> None:
         value = json.dumps({"at": self._clock.now_ms()}).encode()

@@ -186,8 +186,8 @@ def _rule(name: str, parts: Mapping[str, str]) -> Rule:
     if lost and direction in ("both", "out"):
         raise _wrong(
             name,
-            f"{{{lost[0]}}} is in neither its topic nor its key nor a header, so the MQTT topic of "
-            "a record cannot be told: add it, or set direction to in",
+            f"{{{lost[0]}}} is in neither its topic nor its key nor a header, so a record does "
+            "not determine its MQTT topic: add it, or set direction to in",
         )
     return Rule(
         name, levels, captures, rest, topic, key, headers,

@@ -97,8 +97,6 @@ def _all_below(node: _Node, *, hide: bool) -> Iterator[Message]:
         if each.message is not None:
             yield each.message
         waiting += [
-            child
-            for name, child in each.children.items()
-            if not (first and name.startswith("$"))
+            child for name, child in each.children.items() if not (first and name.startswith("$"))
         ]
         first = False

@@ -22,9 +22,7 @@ class Subscription:
         "subscription_id",
     )  # fmt: skip
 
-    def __init__(
-        self, owner: Any, request: SubscribeRequest, subscription_id: int = 0
-    ) -> None:
+    def __init__(self, owner: Any, request: SubscribeRequest, subscription_id: int = 0) -> None:
         self.owner = owner
         self.filter = request.filter
         self.qos = request.qos

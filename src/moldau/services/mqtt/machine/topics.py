@@ -61,9 +61,7 @@ def check_filter(text: str) -> None:
 
 
 def _invalid(text: str, why: str) -> MqttError:
-    return MqttError(
-        Reason.TOPIC_FILTER_INVALID, f"{text[:100]!r} is not a topic filter: {why}"
-    )
+    return MqttError(Reason.TOPIC_FILTER_INVALID, f"{text[:100]!r} is not a topic filter: {why}")
 
 
 @dataclass(frozen=True, slots=True)

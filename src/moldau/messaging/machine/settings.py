@@ -1,4 +1,4 @@
-"""What a ConnectionFactory is told, checked."""
+"""The settings of a ConnectionFactory, checked."""
 
 from __future__ import annotations
 
