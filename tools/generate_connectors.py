@@ -22,7 +22,7 @@ HEADER = """\
 <!-- Made by tools/generate_connectors.py from the connectors' own declarations. -->
 
 `connector.class` takes the short name or any of the Java class names, so configurations for other
-distributions can be used as they are. A setting that a connector does not have is refused by name.
+distributions can be used as they are. A setting that a connector does not have is named in the log.
 [connect.md](connect.md) describes workers, converters, transforms and error handling; the settings
 below come in addition to those that all connectors share.
 
