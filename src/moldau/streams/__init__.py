@@ -1,11 +1,15 @@
 """Kafka Streams for Python: streams, tables, joins, windows and processors.
 
-A program builds a topology; a host runs it. `TopologyTestDriver` runs it in a test.
+A program builds a topology; a host runs it. `TopologyTestDriver` runs it in a test, `KafkaStreams`
+on a cluster. The latter is imported when it is first used: a test does not pay for the clients.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 from moldau.streams.errors import ProcessingError, StreamsError, TopologyError
 from moldau.streams.hosts.driver import TestInputTopic, TestOutputTopic, TopologyTestDriver
-from moldau.streams.hosts.kafka_streams import KafkaStreams
 from moldau.streams.machine.context import Processor, ProcessorContext, PunctuationType
 from moldau.streams.machine.lifecycle import State, UncaughtExceptionResponse
 from moldau.streams.machine.task import Handlers, fail_on_error, skip_on_error
@@ -40,6 +44,9 @@ from moldau.streams.windows import (
     TimeWindows,
     UnlimitedWindows,
 )
+
+if TYPE_CHECKING:
+    from moldau.streams.hosts.kafka_streams import KafkaStreams
 
 __all__ = [
     "BranchedKStream",
@@ -89,3 +96,11 @@ __all__ = [
     "versioned_key_value_store",
     "window_store",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "KafkaStreams":
+        from moldau.streams.hosts.kafka_streams import KafkaStreams
+
+        return KafkaStreams
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -239,7 +239,7 @@ class TaskManager(ConsumerRebalanceListener):
             self._restorer.remove(standby)
             task = self._factory.promoted(standby, keys)
         self.active[task_id] = task
-        self._metrics.task_created()
+        self._metrics.task_created(task)
         return task
 
     def _revoked(self, partitions: frozenset[TopicPartition]) -> None:
@@ -266,7 +266,7 @@ class TaskManager(ConsumerRebalanceListener):
         if task in self._new:
             self._new.remove(task)
         task.close()
-        self._metrics.task_closed()
+        self._metrics.task_closed(task)
 
     # Restoring.
 
