@@ -25,9 +25,12 @@ MODULES = (
     "moldau.streams._serdes",
     "moldau.streams.machine._nodes",
     "moldau.streams.machine._steps",
+    "moldau.streams.machine._window_steps",
     "moldau.streams.stores._cache",
     "moldau.streams.stores._maps",
+    "moldau.streams.stores._segments",
     "moldau.streams.stores._tables",
+    "moldau.streams.stores._windows",
 )
 
 

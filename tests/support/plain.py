@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.machinery
 import importlib.util
 import sys
 from collections.abc import Sequence
@@ -40,5 +39,4 @@ class PlainForms(MetaPathFinder):
         if path is None or not name.startswith(self._prefix) or not last.startswith("_"):
             return None
         file = Path(next(iter(path))) / f"{last}.py"
-        loader = importlib.machinery.SourceFileLoader(name, str(file))
-        return importlib.machinery.ModuleSpec(name, loader, origin=str(file))
+        return importlib.util.spec_from_file_location(name, file)

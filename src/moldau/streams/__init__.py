@@ -11,6 +11,12 @@ from typing import TYPE_CHECKING, Any
 from moldau.streams.errors import ProcessingError, StreamsError, TopologyError
 from moldau.streams.hosts.driver import TestInputTopic, TestOutputTopic, TopologyTestDriver
 from moldau.streams.machine.context import Processor, ProcessorContext, PunctuationType
+from moldau.streams.machine.extractors import (
+    fail_on_invalid_timestamp,
+    log_and_skip_on_invalid_timestamp,
+    use_partition_time_on_invalid_timestamp,
+    wall_clock_timestamp,
+)
 from moldau.streams.machine.lifecycle import State, UncaughtExceptionResponse
 from moldau.streams.machine.task import Handlers, fail_on_error, skip_on_error
 from moldau.streams.records import Record, RecordContext, ValueAndTimestamp, Window, Windowed
@@ -89,11 +95,15 @@ __all__ = [
     "Window",
     "Windowed",
     "fail_on_error",
+    "fail_on_invalid_timestamp",
     "key_value_store",
+    "log_and_skip_on_invalid_timestamp",
     "session_store",
     "skip_on_error",
     "timestamped_key_value_store",
+    "use_partition_time_on_invalid_timestamp",
     "versioned_key_value_store",
+    "wall_clock_timestamp",
     "window_store",
 ]
 

@@ -115,11 +115,24 @@ NAMED: dict[str, Serde[Any]] = {
 }
 
 
+_REGISTRY = "use {0}_serde(schema, registry=...) of moldau.streams.schemas"
+#: Serdes that need more than a name.
+_CONSTRUCTED = {
+    "avro": _REGISTRY.format("avro"),
+    "json_schema": _REGISTRY.format("json_schema"),
+    "protobuf": _REGISTRY.format("protobuf"),
+    "pickle": "it runs code from the topic, so ask for it with pickle_serde() of "
+    "moldau.streams.schemas",
+}
+
+
 def serde(like: SerdeLike | None) -> Serde[Any] | None:
     """The serde of a name; a serde is returned as it is, `None` stands for the default serde."""
     if not isinstance(like, str):
         return like
     found = NAMED.get(like)
+    if found is None and like in _CONSTRUCTED:
+        raise ValueError(f"the serde {like!r} has no name of its own: {_CONSTRUCTED[like]}")
     if found is None:
         raise ValueError(f"no serde is called {like!r}; there are {', '.join(sorted(NAMED))}")
     return found
@@ -133,6 +146,10 @@ class TimeWindowedSerde(Generic[K]):
     def __init__(self, inner: Serde[K], size_ms: int) -> None:
         self._inner = inner
         self._size_ms = size_ms
+
+    def base_key(self, topic: str, value: Windowed[K]) -> bytes:
+        """The bytes of the key without its window."""
+        return self._inner.serialize(topic, value.key) or b""
 
     def serialize(self, topic: str, value: Windowed[K] | None) -> bytes | None:
         if value is None:
@@ -154,6 +171,10 @@ class SessionWindowedSerde(Generic[K]):
 
     def __init__(self, inner: Serde[K]) -> None:
         self._inner = inner
+
+    def base_key(self, topic: str, value: Windowed[K]) -> bytes:
+        """The bytes of the key without its window."""
+        return self._inner.serialize(topic, value.key) or b""
 
     def serialize(self, topic: str, value: Windowed[K] | None) -> bytes | None:
         if value is None:

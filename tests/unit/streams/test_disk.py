@@ -190,8 +190,8 @@ def test_expired_segments_leave_the_disk(state: DiskState) -> None:
     for minute in range(100):
         store.put("k", minute, minute * 60_000, 0)
         state.commit({}, force=True)
-    table = store._segments._disk  # type: ignore[attr-defined]
-    assert table.count() <= 4
+    (segments,) = state.storage("s").parts
+    assert segments._disk.count() <= 4  # type: ignore[union-attr]
 
 
 def test_a_state_that_cannot_be_read_is_started_again(tmp_path: Path) -> None:

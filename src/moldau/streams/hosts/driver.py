@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeVar
 from moldau.streams.errors import StreamsError
 from moldau.streams.machine.definitions import SinkDefinition, SourceDefinition
 from moldau.streams.machine.task import Handlers, Task, TaskSettings
+from moldau.streams.machine.wrappers import no_wrapper
 from moldau.streams.records import Headers, Produced, Record
 from moldau.streams.serdes import Serde, SerdeLike, serde
 from moldau.streams.stores._cache import RecordCache
@@ -59,6 +60,8 @@ class TopologyTestDriver:
             topic_name=self._topic_name,
             changelog_topic=lambda store: f"{application_id}-{store}-changelog",
             source_changelogs=self._assembly.source_changelogs,
+            processor_wrapper=(config or {}).get("processor.wrapper.class", no_wrapper),
+            timestamp_extractor=(config or {}).get("default.timestamp.extractor"),
         )
         self._global_task: Task | None = None
         self._global_topics: set[str] = set()

@@ -61,6 +61,7 @@ class TaskFactory:
             },
             state=self._open_state(task_id) if subtopology.is_stateful else None,
             cache=self._cache,
+            processor_wrapper=self._settings.processor_wrapper,
             persistent_stores=self._persistent_default,
         )
         changelogs = {each.topic for each in subtopology.changelogs.values() if not each.is_source}

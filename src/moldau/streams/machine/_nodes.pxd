@@ -66,6 +66,7 @@ cdef class SourceNode:
     cdef ProcessorContext _context
     cdef TaskCore _core
     cdef object _extractor
+    cdef bint _by_wall_clock
     cdef CoreSerde _keys
     cdef CoreSerde _values
     cdef int _partition

@@ -21,6 +21,7 @@ from moldau.streams._records import (
 )
 from moldau.streams._serdes import core_serde
 from moldau.streams.errors import ProcessingError, StreamsError
+from moldau.streams.machine.extractors import fail_on_invalid_timestamp, wall_clock_timestamp
 from moldau.streams.machine.progress import Progress
 
 
@@ -272,6 +273,7 @@ class SourceNode:
     """Reads a topic: turns bytes into records, and starts each on its way."""
 
     __slots__ = (
+        "_by_wall_clock",
         "_context",
         "_core",
         "_extractor",
@@ -295,6 +297,7 @@ class SourceNode:
         self._keys = core_serde(serdes[0])
         self._values = core_serde(serdes[1])
         self._extractor = extractor
+        self._by_wall_clock = extractor is wall_clock_timestamp
         self._context = context
         self._runtime = runtime
         self._core = runtime.core
@@ -323,9 +326,12 @@ class SourceNode:
             where = RecordContext(self._topic, partition, offset, timestamp, headers)
             self._runtime.not_read(where, key, value, error)
             return
-        if self._extractor is not None:
+        if self._by_wall_clock:
+            timestamp = core.wall_clock_ms
+        elif self._extractor is not None or timestamp < 0:
             where = RecordContext(self._topic, partition, offset, timestamp, headers)
-            timestamp = self._extractor(where, typed_value, progress.time)
+            extractor = self._extractor or fail_on_invalid_timestamp
+            timestamp = extractor(where, typed_value, progress.time)
         if timestamp > progress.time:
             progress.time = timestamp
         if timestamp < 0:

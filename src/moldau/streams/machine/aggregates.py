@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from moldau.streams.machine._steps import StreamAggregator
+from moldau.streams.machine._window_steps import WindowAggregator
 from moldau.streams.machine.context import Processor, ProcessorContext
 from moldau.streams.machine.getters import Forwarder, TableSupplier, View, store_view
 from moldau.streams.machine.tables import session_view, window_view
@@ -98,6 +99,10 @@ class WindowAggregate(TableSupplier):
         self.emit = emit
 
     def __call__(self) -> Processor:
+        if isinstance(self.windows, TimeWindows) and self.emit is EmitStrategy.ON_WINDOW_UPDATE:
+            return WindowAggregator(
+                self.store_name, self.windows, self.initializer, self.aggregator, self.send_old
+            )
         return _WindowAggregate(self)
 
     def view(self) -> View:
@@ -105,6 +110,8 @@ class WindowAggregate(TableSupplier):
 
 
 class _WindowAggregate(Processor):
+    """For final results, unlimited windows, and stores of others."""
+
     def __init__(self, aggregate: WindowAggregate) -> None:
         self._aggregate = aggregate
         self._windows = aggregate.windows

@@ -16,16 +16,21 @@ from moldau.streams.machine._nodes import SinkNode, SourceNode
 from moldau.streams.machine.context import Node, Processor, ProcessorContext, PunctuationType
 from moldau.streams.machine.definitions import (
     Definition,
+    Partitioner,
     ProcessorDefinition,
     SinkDefinition,
     SourceDefinition,
+    TimestampExtractor,
 )
 from moldau.streams.machine.progress import CommittedOffset, Progress, TopicPartition
 from moldau.streams.machine.task_stores import Changelog, TaskStores
+from moldau.streams.machine.wrappers import ProcessorWrapper, no_wrapper
 from moldau.streams.records import Headers, Produced, Record, RecordContext, TaskCore
+from moldau.streams.serdes import SessionWindowedSerde, TimeWindowedSerde
 from moldau.streams.stores._cache import RecordCache
 from moldau.streams.stores._tables import ChangelogWriter
 from moldau.streams.stores.base import ChangelogRecord, StoreBuilder, TaskState
+from moldau.streams.stores.read_only import read_only
 
 Collector = Callable[[Produced], None]
 Verdict = Literal["continue", "fail"]
@@ -116,11 +121,31 @@ class TaskSettings:
     persistent_stores: bool = True
     #: The room for record caches, shared with other tasks of a thread; without it none caches.
     cache: RecordCache | None = None
+    #: Wraps every processor; Kafka Streams' `processor.wrapper.class`.
+    processor_wrapper: ProcessorWrapper = no_wrapper
+    #: The time of records of sources that name no extractor.
+    timestamp_extractor: TimestampExtractor | None = None
+    #: The partition of a key's bytes among a number of partitions, for windowed keys.
+    partition_of: Callable[[bytes, int], int] | None = None
 
     @property
     def partition(self) -> int:
         """The partition of this task, which its changelogs have, too."""
         return int(self.task_id.rpartition("_")[2])
+
+
+def _windowed_partitioner(
+    definition: SinkDefinition, settings: TaskSettings
+) -> Partitioner | None:
+    """All windows of a key go to the partition of the key."""
+    serde, partition_of = definition.key_serde, settings.partition_of
+    if partition_of is None or not isinstance(serde, TimeWindowedSerde | SessionWindowedSerde):
+        return None
+
+    def partition(topic: str, key: Any, value: Any, count: int) -> int | None:
+        return None if key is None else partition_of(serde.base_key(topic, key), count)
+
+    return partition
 
 
 class Task:
@@ -147,6 +172,7 @@ class Task:
         self.commit_requested = False
         self.partition_count = settings.partition_count
         self._handlers = settings.handlers
+        self._timestamp_extractor = settings.timestamp_extractor
         self._collect = collect
         self._global_stores = dict(global_stores or {})
         self._partition = settings.partition
@@ -176,13 +202,13 @@ class Task:
 
     def _create_store(self, builder: StoreBuilder, settings: TaskSettings) -> None:
         source = settings.source_changelogs.get(builder.name)
-        log, changelog = ChangelogWriter(), None
+        log, changelog, topic = ChangelogWriter(), None, settings.changelog_topic(builder.name)
         if source is not None:
-            changelog = source, True
+            changelog, topic = (source, True), source
         elif builder.logging:
-            changelog = settings.changelog_topic(builder.name), False
-            log = ChangelogWriter(self._collect, changelog[0], self._partition, self.core)
-        self._stores.create(builder, log, self._drop, changelog)
+            changelog = topic, False
+            log = ChangelogWriter(self._collect, topic, self._partition, self.core)
+        self._stores.create(builder, log, self._drop, changelog, topic)
 
     def _drop(self) -> None:
         self.core.dropped += 1
@@ -197,14 +223,15 @@ class Task:
                 sink = SinkNode(
                     definition.topic,
                     serdes,
-                    definition.partitioner,
+                    definition.partitioner or _windowed_partitioner(definition, settings),
                     self,
                     self._collect,
                     settings.topic_name,
                 )
                 node = Node(definition.name, sink, ())
             else:
-                node = Node(definition.name, definition.supplier(), definition.stores)
+                supplier = settings.processor_wrapper(definition.name, definition.supplier)
+                node = Node(definition.name, supplier(), definition.stores)
             node.context = ProcessorContext(node, self)
             self._nodes[definition.name] = node
             if isinstance(definition, SourceDefinition):
@@ -250,7 +277,7 @@ class Task:
     def store(self, name: str) -> Any:
         """A store of this task, or a global one."""
         found = self._stores.by_name.get(name)
-        return self._global_stores[name] if found is None else found
+        return read_only(self._global_stores[name]) if found is None else found
 
     def is_global(self, name: str) -> bool:
         return name in self._global_stores
@@ -336,7 +363,8 @@ class Task:
         self, topic: str, definition: SourceDefinition, context: ProcessorContext
     ) -> SourceNode:
         serdes = definition.key_serde, definition.value_serde
-        return SourceNode(topic, serdes, definition.timestamp_extractor, context, self)
+        extractor = definition.timestamp_extractor or self._timestamp_extractor
+        return SourceNode(topic, serdes, extractor, context, self)
 
     def _source(self, topic: str) -> SourceNode:
         found = self._sources.get(topic)

@@ -17,6 +17,7 @@ from moldau.streams.stores.base import (
     ChangelogRecord,
     Drop,
     Log,
+    Storage,
     StoreBuilder,
     StoreContext,
     TaskState,
@@ -57,18 +58,22 @@ class TaskStores:
         self.by_name: dict[str, Any] = {}
 
     def create(
-        self, builder: StoreBuilder, log: Log, drop: Drop, changelog: tuple[str, bool] | None
+        self,
+        builder: StoreBuilder,
+        log: Log,
+        drop: Drop,
+        changelog: tuple[str, bool] | None,
+        topic: str,
     ) -> None:
         """Create a store; `changelog` is its topic, and whether that is an input topic."""
         name = builder.name
         persistent = builder.persistent
         if persistent is None:
             persistent = self._persistent_default
+        on_disk = persistent and self._state is not None
+        storage: Storage = MemoryStorage()
         if persistent and self._state is not None:
             storage = self._state.storage(name)
-            self._persistent.add(name)
-        else:
-            storage = MemoryStorage()
         if changelog is not None:
             self._changelogs[name] = changelog
         cache = None
@@ -76,10 +81,12 @@ class TaskStores:
         if builder.caching and self._cache is not None and self._cache.bytes_max > 0:
             cache = StoreCache(self._cache, self._runtime)
             self._caches.append(cache)
-        context = StoreContext(log=log, drop=drop, storage=storage, cache=cache)
-        store = self.by_name[name] = builder.create(context)
-        if getattr(store, "in_memory_only", False):
-            self._persistent.discard(name)
+        context = StoreContext(
+            topic=topic, log=log, drop=drop, storage=storage, cache=cache
+        )
+        self.by_name[name] = builder.create(context)
+        if on_disk and storage.is_used:
+            self._persistent.add(name)
 
     def changelogs(self) -> list[Changelog]:
         """The changelogs of all stores that have one."""
@@ -119,6 +126,8 @@ class TaskStores:
             self._state.commit(self._checkpoints, force=force)
 
     def close(self) -> None:
+        for cache in self._caches:
+            cache.discard()
         for store in self.by_name.values():
             store.close()
         if self._state is not None:

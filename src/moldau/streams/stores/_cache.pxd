@@ -19,4 +19,5 @@ cdef class StoreCache:
     @cython.locals(context=RecordContext, before=tuple, grown=cython.longlong)
     cpdef put(self, key, Py_ssize_t size, old, new)
     cpdef bint has(self, key)
+    cpdef discard(self)
     cpdef flush(self)

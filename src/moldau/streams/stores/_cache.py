@@ -71,6 +71,12 @@ class StoreCache:
         if self._shared.size_bytes > self._shared.bytes_max:
             self.flush()
 
+    def discard(self) -> None:
+        """Forget what waits, and free its room: the task is closed without a commit."""
+        self._waiting = {}
+        self._shared.size_bytes -= self._size_bytes
+        self._size_bytes = 0
+
     def flush(self) -> None:
         """Pass on what waits."""
         waiting, self._waiting = self._waiting, {}

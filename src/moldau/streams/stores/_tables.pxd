@@ -21,11 +21,12 @@ cdef class OtherLog(ChangelogWriter):
     cdef object _log
 
 
-cdef ChangelogWriter _writer(object log)
+cpdef ChangelogWriter changelog_writer(object log)
 
 
 cdef class KeyValueStore:
     cdef readonly object name
+    cdef object _topic
     cdef CoreSerde _keys
     cdef CoreSerde _values
     cdef OrderedMap _map
@@ -39,6 +40,7 @@ cdef class KeyValueStore:
 
 cdef class TimestampedKeyValueStore:
     cdef readonly object name
+    cdef object _topic
     cdef CoreSerde _keys
     cdef CoreSerde _values
     cdef OrderedMap _map

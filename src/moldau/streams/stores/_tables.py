@@ -74,7 +74,8 @@ class OtherLog(ChangelogWriter):
         self._log(key, value, None if timestamp < 0 else timestamp, headers)
 
 
-def _writer(log: Callable[..., None] | None) -> ChangelogWriter:
+def changelog_writer(log: Callable[..., None] | None) -> ChangelogWriter:
+    """What writes the changelog of a store."""
     if log is None:
         return ChangelogWriter()
     return log if isinstance(log, ChangelogWriter) else OtherLog(log)
@@ -83,7 +84,7 @@ def _writer(log: Callable[..., None] | None) -> ChangelogWriter:
 class KeyValueStore:
     """A plain store: what processors use by hand."""
 
-    __slots__ = ("_keys", "_log", "_map", "_values", "name")
+    __slots__ = ("_keys", "_log", "_map", "_topic", "_values", "name")
 
     def __init__(
         self,
@@ -92,16 +93,18 @@ class KeyValueStore:
         value_serde: Any,
         log: Callable[..., None] | None = None,
         entries: OrderedMap | None = None,
+        topic: str | None = None,
     ) -> None:
         self.name = name
+        self._topic = topic or name
         self._keys = core_serde(key_serde)
         self._values = core_serde(value_serde)
         self._map = ByteMap() if entries is None else entries
-        self._log = _writer(log)
+        self._log = changelog_writer(log)
 
     def raw_key(self, key: Any) -> bytes:
         """The bytes of a key."""
-        data: bytes | None = self._keys.serialize(self.name, key)
+        data: bytes | None = self._keys.serialize(self._topic, key)
         if data is None:
             raise ValueError(f"key cannot be null in store {self.name}")
         return data
@@ -113,11 +116,11 @@ class KeyValueStore:
 
     def get(self, key: Any) -> Any:
         """The value of a key, or `None`: store.get("a")."""
-        return self._values.deserialize(self.name, self._map.get(self.raw_key(key)))
+        return self._values.deserialize(self._topic, self._map.get(self.raw_key(key)))
 
     def put(self, key: Any, value: Any) -> None:
         """Set a value; `None` deletes: store.put("a", 1)."""
-        raw, data = self.raw_key(key), self._values.serialize(self.name, value)
+        raw, data = self.raw_key(key), self._values.serialize(self._topic, value)
         self._map.put(raw, data)
         self._log.write(raw, data, -1, ())
 
@@ -155,8 +158,8 @@ class KeyValueStore:
     def _typed(self, entries: Iterator[tuple[bytes, bytes]]) -> Iterator[tuple[Any, Any]]:
         for key, value in entries:
             yield (
-                self._keys.deserialize(self.name, key),
-                self._values.deserialize(self.name, value),
+                self._keys.deserialize(self._topic, key),
+                self._values.deserialize(self._topic, value),
             )
 
     def flush(self) -> None:
@@ -175,7 +178,7 @@ class KeyValueStore:
 class TimestampedKeyValueStore:
     """The store of a table: each value with the time of its last update."""
 
-    __slots__ = ("_cache", "_keys", "_listener", "_log", "_map", "_values", "name")
+    __slots__ = ("_cache", "_keys", "_listener", "_log", "_map", "_topic", "_values", "name")
 
     is_versioned = False
 
@@ -187,12 +190,14 @@ class TimestampedKeyValueStore:
         log: Callable[..., None] | None = None,
         entries: OrderedMap | None = None,
         cache: StoreCache | None = None,
+        topic: str | None = None,
     ) -> None:
         self.name = name
+        self._topic = topic or name
         self._keys = core_serde(key_serde)
         self._values = core_serde(value_serde)
         self._map = ByteMap() if entries is None else entries
-        self._log = _writer(log)
+        self._log = changelog_writer(log)
         self._cache = cache
         self._listener: Listener | None = None
         if cache is not None:
@@ -208,7 +213,7 @@ class TimestampedKeyValueStore:
         self._log.write(raw, None if new is None else new[8:], time, ())
         if self._listener is not None:
             self._listener(
-                self._keys.deserialize(self.name, raw),
+                self._keys.deserialize(self._topic, raw),
                 None if new is None else self.value_of(new),
                 None if old is None else self.value_of(old),
                 None if new is None else time,
@@ -216,7 +221,7 @@ class TimestampedKeyValueStore:
 
     def raw_key(self, key: Any) -> bytes:
         """The bytes of a key."""
-        data: bytes | None = self._keys.serialize(self.name, key)
+        data: bytes | None = self._keys.serialize(self._topic, key)
         if data is None:
             raise ValueError(f"key cannot be null in store {self.name}")
         return data
@@ -228,7 +233,7 @@ class TimestampedKeyValueStore:
 
     def value_of(self, kept: bytes) -> Any:
         """The value in what the store keeps."""
-        return self._values.deserialize_after(self.name, kept, 8)
+        return self._values.deserialize_after(self._topic, kept, 8)
 
     def find(self, raw: bytes) -> bytes | None:
         """What the store keeps for a key: eight bytes of time, and the value's."""
@@ -254,7 +259,7 @@ class TimestampedKeyValueStore:
 
     def write(self, raw: bytes, value: Any, timestamp: int) -> None:
         """Set the value of a key that is given as bytes."""
-        data = self._values.serialize(self.name, value)
+        data = self._values.serialize(self._topic, value)
         kept = None if data is None else prefixed(timestamp, data)
         cache = self._cache
         if cache is None:
@@ -271,12 +276,12 @@ class TimestampedKeyValueStore:
         low = b"" if start is None else self.raw_key(start)
         high = None if end is None else self.raw_key(end)
         for key, data in self._map.range(low, high):
-            yield self._keys.deserialize(self.name, key), self._value(data)
+            yield self._keys.deserialize(self._topic, key), self._value(data)
 
     def prefix_scan(self, prefix: bytes) -> Iterator[tuple[Any, Any]]:
         """The entries whose key's bytes start with `prefix`."""
         for key, data in self._map.prefix(prefix):
-            yield self._keys.deserialize(self.name, key), self._value(data)
+            yield self._keys.deserialize(self._topic, key), self._value(data)
 
     def all(self) -> Iterator[tuple[Any, Any]]:
         """All entries, in the order of the keys' bytes."""

@@ -67,6 +67,10 @@ class Storage(Protocol):
     #: The newest time that was put; kept with the entries.
     observed_ms: int
 
+    @property
+    def is_used(self) -> bool:
+        """Whether the store keeps anything here; if not, it is restored from its changelog."""
+
     def map(self) -> OrderedMap: ...
 
     def segments(self, retention_ms: int, drop: Drop) -> SegmentedMap: ...
@@ -111,6 +115,8 @@ class StateStore(Protocol):
 class StoreContext:
     """What a task gives to a store that it creates."""
 
+    #: The topic that serdes are given: the store's changelog, whether or not it is written.
+    topic: str = ""
     #: Writes to the changelog; does nothing where the store has none.
     log: Log = no_log
     #: Counts records that came too late.
@@ -130,8 +136,8 @@ class StoreBuilder:
     history_ms: int | None = None
     #: How long a window or session store keeps entries: its changelog is also deleted by time.
     retention_ms: int | None = None
-    #: On disk where the host has a place for it; `None` leaves it to the application's default,
-    #: and a store that does not use its context's storage is never persistent.
+    #: On disk where the host has a place for it; `None` leaves it to the application's default.
+    #: A store that does not use its context's storage is never on disk.
     persistent: bool | None = None
     #: Whether updates are held in the task's cache, so that only the last of several is forwarded.
     caching: bool = False

@@ -6,6 +6,7 @@ from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from moldau.streams.errors import StreamsError
 from moldau.streams.records import Change, Record, RecordContext
 from moldau.streams.serdes import Serde
 from moldau.streams.stores.base import ChangelogRecord, Log, no_log
@@ -19,6 +20,7 @@ from moldau.streams.stores.formats import (
 )
 
 _NEVER = 2**63 - 1
+_READABLE = (b"\x03",)
 
 
 def _context_size(context: RecordContext) -> int:
@@ -39,12 +41,16 @@ class SuppressBuffer:
     The changelog is written at a commit: a key that came and went in between leaves a tombstone.
     """
 
-    in_memory_only = True
-
     def __init__(
-        self, name: str, key_serde: Serde[Any], value_serde: Serde[Any], log: Log = no_log
+        self,
+        name: str,
+        key_serde: Serde[Any],
+        value_serde: Serde[Any],
+        log: Log = no_log,
+        topic: str | None = None,
     ) -> None:
         self.name = name
+        self._topic = topic or name
         self._keys = key_serde
         self._values = value_serde
         self._log = log
@@ -62,9 +68,9 @@ class SuppressBuffer:
 
     def put(self, time: int, record: Record[Any, Change[Any]], context: RecordContext) -> None:
         """Hold an update; a later one of the same key takes its place in the order."""
-        key = self._keys.serialize(self.name, record.key) or b""
-        old = self._values.serialize(self.name, record.value.old)
-        new = self._values.serialize(self.name, record.value.new)
+        key = self._keys.serialize(self._topic, record.key) or b""
+        old = self._values.serialize(self._topic, record.value.old)
+        new = self._values.serialize(self._topic, record.value.new)
         before = self._held.get(key)
         if before is not None:
             time = before.time
@@ -90,16 +96,16 @@ class SuppressBuffer:
         held = self._held[key]
         self._remove(key)
         self._dirty[key] = None
-        name, context = self.name, held.context
-        new = self._values.deserialize(name, held.new)
-        change = Change(new, self._values.deserialize(name, held.old))
-        typed = self._keys.deserialize(name, key)
+        topic, context = self._topic, held.context
+        new = self._values.deserialize(topic, held.new)
+        change = Change(new, self._values.deserialize(topic, held.old))
+        typed = self._keys.deserialize(topic, key)
         return Record(typed, change, context.timestamp, context.headers), context
 
     def prior(self, key: Any) -> tuple[bool, Any]:
         """Whether a key is held back, and the value that was last emitted for it."""
-        held = self._held.get(self._keys.serialize(self.name, key) or b"")
-        return held is not None, self._values.deserialize(self.name, held.prior if held else None)
+        held = self._held.get(self._keys.serialize(self._topic, key) or b"")
+        return held is not None, self._values.deserialize(self._topic, held.prior if held else None)
 
     def flush(self) -> None:
         """Write the changes since the last commit to the changelog."""
@@ -115,17 +121,21 @@ class SuppressBuffer:
         """Nothing to close."""
 
     def restore(self, records: Iterable[ChangelogRecord]) -> None:
-        for key, value, _, _ in records:
+        for key, value, _, headers in records:
             if value is None:
                 self._remove(key)
+            elif headers and dict(headers).get("v") not in _READABLE:
+                raise StreamsError(
+                    f"the changelog of {self.name} has a record of another version: {headers}. "
+                    f"Versions before 3 are of Kafka Streams before 2.4; let one that is newer "
+                    f"run the application once"
+                )
             else:
                 self._set(key, read_buffered_value(value))
 
 
 class JoinBuffer:
     """The records of a stream that wait until the table is known as of their time."""
-
-    in_memory_only = True
 
     def __init__(
         self,
@@ -134,8 +144,10 @@ class JoinBuffer:
         value_serde: Serde[Any],
         grace_ms: int,
         log: Log = no_log,
+        topic: str | None = None,
     ) -> None:
         self.name = name
+        self._topic = topic or name
         self._keys = key_serde
         self._values = value_serde
         self._grace_ms = grace_ms
@@ -153,8 +165,8 @@ class JoinBuffer:
             return False
         self._observed_ms = max(self._observed_ms, record.timestamp)
         self._sequence = (self._sequence + 1) & 0x7FFF_FFFF
-        key = self._keys.serialize(self.name, record.key) or b""
-        value = self._values.serialize(self.name, record.value)
+        key = self._keys.serialize(self._topic, record.key) or b""
+        value = self._values.serialize(self._topic, record.value)
         context = context.at(record.timestamp, record.headers)
         place = buffer_key(key, record.timestamp, self._sequence)
         held = Buffered(context, None, None, value, 0)
@@ -173,8 +185,8 @@ class JoinBuffer:
         for place in ready:
             held = self._held.pop(place)
             self._log(place, None, None)
-            key = self._keys.deserialize(self.name, read_buffer_key(place))
-            value = self._values.deserialize(self.name, held.new)
+            key = self._keys.deserialize(self._topic, read_buffer_key(place))
+            value = self._values.deserialize(self._topic, held.new)
             context = held.context
             yield Record(key, value, context.timestamp, context.headers), context
 

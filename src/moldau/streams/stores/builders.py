@@ -29,7 +29,7 @@ def key_value_store(
     keys, values = _of(key_serde), _of(value_serde)
     return StoreBuilder(
         name,
-        lambda at: KeyValueStore(name, keys, values, at.log, at.storage.map()),
+        lambda at: KeyValueStore(name, keys, values, at.log, at.storage.map(), at.topic),
         logging=logging,
         persistent=persistent,
     )
@@ -48,7 +48,7 @@ def timestamped_key_value_store(
     return StoreBuilder(
         name,
         lambda at: TimestampedKeyValueStore(
-            name, keys, values, at.log, at.storage.map(), at.cache
+            name, keys, values, at.log, at.storage.map(), at.cache, at.topic
         ),
         logging=logging,
         persistent=persistent,
@@ -69,7 +69,7 @@ def versioned_key_value_store(
     return StoreBuilder(
         name,
         lambda at: VersionedKeyValueStore(
-            name, keys, values, history_ms, at.log, at.drop, at.storage
+            name, keys, values, history_ms, at.log, at.drop, at.storage, at.topic
         ),
         logging=logging,
         persistent=persistent,
@@ -105,6 +105,7 @@ def window_store(
             drop=at.drop,
             storage=at.storage,
             cache=at.cache,
+            topic=at.topic,
         ),
         logging=logging,
         retention_ms=millis(retention),
@@ -134,6 +135,7 @@ def session_store(
             drop=at.drop,
             storage=at.storage,
             cache=at.cache,
+            topic=at.topic,
         ),
         logging=logging,
         retention_ms=millis(retention),

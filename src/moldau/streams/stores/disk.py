@@ -149,6 +149,11 @@ class DiskStorage:
         self.observed_ms = state.number(f"observed/{name}", -1)
         self.parts: list[DiskMap | DiskSegments] = []
 
+    @property
+    def is_used(self) -> bool:
+        """Whether the store keeps anything here."""
+        return bool(self.parts)
+
     def map(self) -> OrderedMap:
         made = DiskMap(Table(self._state, f"{self.name}/map"), self._state.grow)
         self.parts.append(made)

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 
 from moldau.streams.stores._maps import DELETED, OVERHEAD, merged
+from moldau.streams.stores._segments import Segments
 from moldau.streams.stores.base import Drop, Entry
-from moldau.streams.stores.memory import Segments
 
 _TIME_MAX = 2**63 - 1
 

@@ -11,8 +11,6 @@ from moldau.streams.stores.sorted_keys import SortedKeys
 class ListStore:
     """Bytes to a list of bytes: the records of an outer join that have no match yet."""
 
-    in_memory_only = True
-
     def __init__(self, name: str, log: Log = no_log) -> None:
         self.name = name
         self._lists: dict[bytes, list[bytes]] = {}

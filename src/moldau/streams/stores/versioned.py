@@ -58,8 +58,10 @@ class VersionedKeyValueStore(Generic[K, V]):
         log: Log = no_log,
         drop: Drop = no_drop,
         storage: Storage | None = None,
+        topic: str | None = None,
     ) -> None:
         self.name = name
+        self._topic = topic or name
         self._keys = key_serde
         self._values = value_serde
         self._history_ms = history_ms
@@ -69,7 +71,7 @@ class VersionedKeyValueStore(Generic[K, V]):
         self._map = self._storage.map()
 
     def _key(self, key: K) -> bytes:
-        data = self._keys.serialize(self.name, key)
+        data = self._keys.serialize(self._topic, key)
         if data is None:
             raise ValueError(f"key cannot be null in store {self.name}")
         return data
@@ -79,7 +81,7 @@ class VersionedKeyValueStore(Generic[K, V]):
 
         Returns `None`, and changes nothing, when the version is older than the history.
         """
-        raw, data = self._key(key), self._values.serialize(self.name, value)
+        raw, data = self._key(key), self._values.serialize(self._topic, value)
         self._log(raw, data, timestamp)
         if timestamp < self._storage.observed_ms - self._history_ms:
             self._drop()
@@ -104,7 +106,7 @@ class VersionedKeyValueStore(Generic[K, V]):
     def _typed(self, data: bytes | None, timestamp: int) -> ValueAndTimestamp[V] | None:
         if data is None:
             return None
-        value = self._values.deserialize(self.name, data)
+        value = self._values.deserialize(self._topic, data)
         return ValueAndTimestamp(value, timestamp)  # type: ignore[arg-type]
 
     def _latest(self, raw: bytes) -> ValueAndTimestamp[V] | None:
@@ -130,7 +132,7 @@ class VersionedKeyValueStore(Generic[K, V]):
         for key, raw in self._map.range():
             found = self._latest(raw)
             if found is not None:
-                yield self._keys.deserialize(self.name, key), found  # type: ignore[misc]
+                yield self._keys.deserialize(self._topic, key), found  # type: ignore[misc]
 
     def flush(self) -> None:
         """Nothing is held back."""

@@ -149,7 +149,7 @@ def table_store(
         return StoreBuilder(
             name,
             lambda at: VersionedKeyValueStore(
-            name, keys, values, history_ms, at.log, at.drop, at.storage
+            name, keys, values, history_ms, at.log, at.drop, at.storage, at.topic
         ),
             logging=store.logging,
             history_ms=history_ms,
@@ -158,7 +158,7 @@ def table_store(
     return StoreBuilder(
         name,
         lambda at: TimestampedKeyValueStore(
-            name, keys, values, at.log, at.storage.map(), at.cache
+            name, keys, values, at.log, at.storage.map(), at.cache, at.topic
         ),
         logging=store.logging,
         persistent=store.persistent,

@@ -75,6 +75,7 @@ def _window_store(
             drop=at.drop,
             storage=at.storage,
             cache=at.cache,
+            topic=at.topic,
         ),
         retention_ms=windows.size_ms + windows.grace_ms,
     )
@@ -247,7 +248,9 @@ def join_stream_table(
 
 def _join_buffer(name: str, stream: Handle, grace_ms: int) -> StoreBuilder:
     keys, values = stream.keys, stream.values
-    return StoreBuilder(name, lambda at: JoinBuffer(name, keys, values, grace_ms, at.log))
+    return StoreBuilder(name, lambda at: JoinBuffer(
+            name, keys, values, grace_ms, at.log, at.topic
+        ))
 
 
 def _check_history(store: StoreBuilder, grace_ms: int) -> None:

@@ -12,6 +12,7 @@ from moldau.streams.serdes import SerdeLike, serde
 from moldau.streams.stores.base import StoreBuilder
 from moldau.streams.topology.assembly import Assembly
 from moldau.streams.topology.describe import describe
+from moldau.streams.topology.picture import draw
 
 
 class Topology:
@@ -115,6 +116,40 @@ class Topology:
             value_serde=serde(value_serde),
         )
         return self
+
+    def add_read_only_state_store(
+        self,
+        builder: StoreBuilder,
+        *,
+        source: str,
+        topic: str,
+        processor: str,
+        supplier: Callable[[], Processor],
+        key_serde: SerdeLike | None = None,
+        value_serde: SerdeLike | None = None,
+        timestamp_extractor: TimestampExtractor | None = None,
+    ) -> Topology:
+        """Add a store of which a topic, written by others, is the changelog; `supplier` fills it.
+
+        topology.add_read_only_state_store(key_value_store("rates"), source="rates-in",
+                                           topic="rates", processor="update", supplier=Update)
+        """
+        builder.logging = False
+        self.assembly.add_source(
+            source,
+            [topic],
+            key_serde=serde(key_serde),
+            value_serde=serde(value_serde),
+            timestamp_extractor=timestamp_extractor,
+        )
+        self.assembly.add_processor(processor, supplier, [source])
+        self.assembly.add_state_store(builder, processor)
+        self.assembly.source_changelogs[builder.name] = topic
+        return self
+
+    def svg(self) -> str:
+        """A picture of the topology: Path("topology.svg").write_text(topology.svg())."""
+        return draw(self.assembly)
 
     def describe(self) -> str:
         """Sub-topologies, nodes, stores and topics, as Kafka Streams prints them."""

@@ -22,7 +22,7 @@ from moldau.client.consumer.membership.machine.epoch_member import (
     LocalAssignment,
     Reconciliation,
 )
-from moldau.client.consumer.membership.streams_interface import (
+from moldau.client.consumer.membership.machine.streams_interface import (
     GroupStatus,
     InternalTopic,
     StreamsApplication,

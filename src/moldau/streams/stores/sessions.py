@@ -1,0 +1,126 @@
+"""Session stores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Generic, TypeVar
+
+from moldau.streams.records import Window, Windowed
+from moldau.streams.serdes import Serde
+from moldau.streams.stores._cache import StoreCache
+from moldau.streams.stores._tables import Listener
+from moldau.streams.stores.base import (
+    ChangelogRecord,
+    Drop,
+    Entry,
+    Log,
+    SegmentedMap,
+    Storage,
+    no_drop,
+    no_log,
+)
+from moldau.streams.stores.formats import (
+    session_store_key,
+)
+from moldau.streams.stores.memory import MemoryStorage
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class SessionStore(Generic[K, V]):
+    """Values by key, start and end of a session."""
+
+    def __init__(
+        self,
+        name: str,
+        key_serde: Serde[K],
+        value_serde: Serde[V],
+        *,
+        retention_ms: int,
+        log: Log = no_log,
+        drop: Drop = no_drop,
+        storage: Storage | None = None,
+        cache: StoreCache | None = None,
+        topic: str | None = None,
+    ) -> None:
+        self.name = name
+        self._topic = topic or name
+        self._keys = key_serde
+        self._values = value_serde
+        self._segments: SegmentedMap = (storage or MemoryStorage()).segments(retention_ms, drop)
+        self._log = log
+        self._cache = cache
+        self._listener: Listener | None = None
+        if cache is not None:
+            cache.write = self._pass_on
+
+    def listen(self, listener: Listener) -> bool:
+        """Forward updates to `listener` when the cache passes them on; false without a cache."""
+        self._listener = listener
+        return self._cache is not None
+
+    def _pass_on(self, entry: Entry, old: bytes | None, new: bytes | None) -> None:
+        key, end, start = entry
+        self._log(session_store_key(key, start, end), new, None)
+        if self._listener is not None:
+            session = Windowed(self._keys.deserialize(self._topic, key), Window(start, end))
+            value = self._values.deserialize(self._topic, new)
+            self._listener(session, value, self._values.deserialize(self._topic, old), end)
+
+    def _key(self, key: K) -> bytes:
+        data = self._keys.serialize(self._topic, key)
+        if data is None:
+            raise ValueError(f"key cannot be null in store {self.name}")
+        return data
+
+    def _typed(self, entry: Entry, data: bytes) -> tuple[Windowed[K], V]:
+        key = self._keys.deserialize(self._topic, entry[0])
+        windowed = Windowed(key, Window(entry[2], entry[1]))
+        return windowed, self._values.deserialize(self._topic, data)  # type: ignore[return-value]
+
+    def put(self, session: Windowed[K], value: V | None) -> None:
+        """Set the value of a session; `None` deletes it."""
+        key, (start, end) = self._key(session.key), session.window
+        data = self._values.serialize(self._topic, value)
+        entry, cache = (key, end, start), self._cache
+        old = None if cache is None or cache.has(entry) else self._segments.get(entry)
+        self._segments.put(entry, data)
+        if cache is not None:
+            cache.put(entry, len(key) + 16, old, data)
+        else:
+            self._log(session_store_key(key, start, end), data, None)
+
+    def get(self, key: K, start: int, end: int) -> V | None:
+        """The value of one session, or `None`."""
+        data = self._segments.get((self._key(key), end, start))
+        return self._values.deserialize(self._topic, data)
+
+    def find_sessions(self, key: K, end_min: int, start_max: int) -> list[tuple[Windowed[K], V]]:
+        """The sessions of a key that end at `end_min` or later and start by `start_max`."""
+        found = self._segments.of_key(self._key(key), end_min, 2**63 - 1)
+        return [self._typed(entry, data) for entry, data in found if entry[2] <= start_max]
+
+    def find_ended(self, low: int, high: int) -> list[tuple[Windowed[K], V]]:
+        """The sessions of all keys that end from `low` to `high`: by end, start, then key."""
+        found = self._segments.between(low, high)
+        found.sort(key=lambda each: (each[0][1], each[0][2], each[0][0]))
+        return [self._typed(entry, data) for entry, data in found]
+
+    def all(self) -> Iterator[tuple[Windowed[K], V]]:
+        """All sessions, in the order of the keys' bytes and of their ends."""
+        for entry, data in self._segments.all():
+            yield self._typed(entry, data)
+
+    def flush(self) -> None:
+        """Pass on what waits in the cache."""
+        if self._cache is not None:
+            self._cache.flush()
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+    def restore(self, records: Iterable[ChangelogRecord]) -> None:
+        for key, value, _, _ in records:
+            end, start = int.from_bytes(key[-16:-8]), int.from_bytes(key[-8:])
+            self._segments.put((key[:-16], end, start), value)
