@@ -1,7 +1,7 @@
 # C types for _serdes.py. The .py alone says what the code does; nothing here may change it.
 
 cimport cython
-from moldau.streams.longs cimport pack_long, unpack_long
+from moldau.streams.longs cimport followed, pack_long, unpack_long
 
 
 cdef class CoreSerde:
@@ -42,3 +42,20 @@ cdef class DefaultSerde(CoreSerde):
     cdef readonly object what
     cdef object _inner
     cdef CoreSerde _core
+
+
+cdef class TimeWindowedSerde(CoreSerde):
+    cdef CoreSerde _inner
+    cdef object _size_ms
+
+    cpdef bytes base_key(self, topic, value)
+    @cython.locals(raw=bytes)
+    cpdef deserialize(self, topic, data)
+
+
+cdef class SessionWindowedSerde(CoreSerde):
+    cdef CoreSerde _inner
+
+    cpdef bytes base_key(self, topic, value)
+    @cython.locals(raw=bytes, size=Py_ssize_t)
+    cpdef deserialize(self, topic, data)

@@ -13,6 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from moldau.streams.errors import StreamsError
+from moldau.streams.records import MAX_TIMESTAMP, Window, Windowed
 
 try:
     import cython
@@ -21,7 +22,8 @@ except ImportError:
     globals()["cython"] = SimpleNamespace(compiled=False)
 
 if not cython.compiled:
-    from moldau.streams.longs import pack_long, unpack_long
+    # The compiler takes them from the .pxd, as C.
+    from moldau.streams.longs import followed, pack_long, unpack_long
 
 
 class CoreSerde:
@@ -184,3 +186,57 @@ class DefaultSerde(CoreSerde):
         if self._core is None:
             raise self._missing(topic)
         return self._core.deserialize_after(topic, data, start)
+
+
+class TimeWindowedSerde(CoreSerde):
+    """A windowed key in a topic: the key's bytes and the start; the end follows from the size."""
+
+    __slots__ = ("_inner", "_size_ms")
+
+    def __init__(self, inner: Any, size_ms: int) -> None:
+        self._inner = core_serde(inner)
+        self._size_ms = size_ms
+
+    def base_key(self, topic: str, value: Any) -> bytes:
+        """The bytes of the key without its window."""
+        return self._inner.serialize(topic, value[0]) or b""
+
+    def serialize(self, topic: str, value: Any) -> bytes | None:
+        if value is None:
+            return None
+        return followed(self.base_key(topic, value), value[1][0])
+
+    def deserialize(self, topic: str, data: bytes | None) -> Any:
+        if data is None:
+            return None
+        raw = data
+        start = unpack_long(raw, len(raw) - 8)
+        end = min(start + self._size_ms, MAX_TIMESTAMP)
+        return Windowed(self._inner.deserialize(topic, raw[:-8]), Window(start, end))
+
+
+class SessionWindowedSerde(CoreSerde):
+    """A session's key in a topic and in a changelog: the key's bytes, the end and the start."""
+
+    __slots__ = ("_inner",)
+
+    def __init__(self, inner: Any) -> None:
+        self._inner = core_serde(inner)
+
+    def base_key(self, topic: str, value: Any) -> bytes:
+        """The bytes of the key without its window."""
+        return self._inner.serialize(topic, value[0]) or b""
+
+    def serialize(self, topic: str, value: Any) -> bytes | None:
+        if value is None:
+            return None
+        start, end = value[1]
+        return followed(followed(self.base_key(topic, value), end), start)
+
+    def deserialize(self, topic: str, data: bytes | None) -> Any:
+        if data is None:
+            return None
+        raw = data
+        size = len(raw) - 16
+        window = Window(unpack_long(raw, size + 8), unpack_long(raw, size))
+        return Windowed(self._inner.deserialize(topic, raw[:size]), window)

@@ -35,3 +35,24 @@ cdef inline bytes prefixed(long long value, bytes data):
     _store(<unsigned char *>PyBytes_AS_STRING(packed), <unsigned long long>value)
     memcpy(PyBytes_AS_STRING(packed) + 8, PyBytes_AS_STRING(data), size)
     return packed
+
+
+cdef inline bytes followed(bytes data, long long value):
+    cdef Py_ssize_t size = PyBytes_GET_SIZE(data)
+    cdef bytes packed = PyBytes_FromStringAndSize(NULL, 8 + size)
+    memcpy(PyBytes_AS_STRING(packed), PyBytes_AS_STRING(data), size)
+    _store(<unsigned char *>PyBytes_AS_STRING(packed) + size, <unsigned long long>value)
+    return packed
+
+
+cdef inline bytes window_key(bytes data, long long start, unsigned int sequence):
+    cdef Py_ssize_t size = PyBytes_GET_SIZE(data)
+    cdef bytes packed = PyBytes_FromStringAndSize(NULL, 12 + size)
+    cdef unsigned char *place = <unsigned char *>PyBytes_AS_STRING(packed)
+    memcpy(place, PyBytes_AS_STRING(data), size)
+    _store(place + size, <unsigned long long>start)
+    place[size + 8] = sequence >> 24
+    place[size + 9] = (sequence >> 16) & 0xFF
+    place[size + 10] = (sequence >> 8) & 0xFF
+    place[size + 11] = sequence & 0xFF
+    return packed

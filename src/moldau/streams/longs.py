@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 
 _LONG = struct.Struct(">q")
+_WINDOW = struct.Struct(">qI")
 
 
 def pack_long(value: int) -> bytes:
@@ -23,3 +24,13 @@ def unpack_long(data: bytes, start: int) -> int:
 def prefixed(value: int, data: bytes) -> bytes:
     """The eight bytes of a number, then other bytes."""
     return _LONG.pack(value) + data
+
+
+def followed(data: bytes, value: int) -> bytes:
+    """Some bytes, then the eight of a number."""
+    return data + _LONG.pack(value)
+
+
+def window_key(data: bytes, start: int, sequence: int) -> bytes:
+    """A key of a window store's changelog: the key, the start, and a number of 32 bits."""
+    return data + _WINDOW.pack(start, sequence)

@@ -10,14 +10,10 @@ import uuid
 from collections.abc import Callable
 from typing import Any, Generic, Protocol, TypeVar
 
-from moldau.streams._serdes import (
-    BytesSerde,
-    JsonSerde,
-    LongSerde,
-    StringSerde,
-)
+from moldau.streams._serdes import BytesSerde, JsonSerde, LongSerde, StringSerde
+from moldau.streams._serdes import SessionWindowedSerde as SessionWindowedSerde
+from moldau.streams._serdes import TimeWindowedSerde as TimeWindowedSerde
 from moldau.streams.errors import StreamsError
-from moldau.streams.records import MAX_TIMESTAMP, Window, Windowed
 
 T = TypeVar("T")
 K = TypeVar("K")
@@ -136,55 +132,3 @@ def serde(like: SerdeLike | None) -> Serde[Any] | None:
     if found is None:
         raise ValueError(f"no serde is called {like!r}; there are {', '.join(sorted(NAMED))}")
     return found
-
-
-class TimeWindowedSerde(Generic[K]):
-    """A windowed key in a topic: the key's bytes and the start; the end follows from the size."""
-
-    __slots__ = ("_inner", "_size_ms")
-
-    def __init__(self, inner: Serde[K], size_ms: int) -> None:
-        self._inner = inner
-        self._size_ms = size_ms
-
-    def base_key(self, topic: str, value: Windowed[K]) -> bytes:
-        """The bytes of the key without its window."""
-        return self._inner.serialize(topic, value.key) or b""
-
-    def serialize(self, topic: str, value: Windowed[K] | None) -> bytes | None:
-        if value is None:
-            return None
-        return (self._inner.serialize(topic, value.key) or b"") + _LONG.pack(value.window.start)
-
-    def deserialize(self, topic: str, data: bytes | None) -> Windowed[K] | None:
-        if data is None:
-            return None
-        (start,) = _LONG.unpack_from(data, len(data) - 8)
-        key: Any = self._inner.deserialize(topic, data[:-8])
-        return Windowed(key, Window(start, min(start + self._size_ms, MAX_TIMESTAMP)))
-
-
-class SessionWindowedSerde(Generic[K]):
-    """A session's key in a topic and in a changelog: the key's bytes, the end and the start."""
-
-    __slots__ = ("_inner",)
-
-    def __init__(self, inner: Serde[K]) -> None:
-        self._inner = inner
-
-    def base_key(self, topic: str, value: Windowed[K]) -> bytes:
-        """The bytes of the key without its window."""
-        return self._inner.serialize(topic, value.key) or b""
-
-    def serialize(self, topic: str, value: Windowed[K] | None) -> bytes | None:
-        if value is None:
-            return None
-        key = self._inner.serialize(topic, value.key) or b""
-        return key + _TWO_LONGS.pack(value.window.end, value.window.start)
-
-    def deserialize(self, topic: str, data: bytes | None) -> Windowed[K] | None:
-        if data is None:
-            return None
-        end, start = _TWO_LONGS.unpack_from(data, len(data) - 16)
-        key: Any = self._inner.deserialize(topic, data[:-16])
-        return Windowed(key, Window(start, end))

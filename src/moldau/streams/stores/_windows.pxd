@@ -2,7 +2,7 @@
 
 cimport cython
 from moldau.streams._serdes cimport CoreSerde, core_serde
-from moldau.streams.longs cimport prefixed, unpack_long
+from moldau.streams.longs cimport prefixed, unpack_long, window_key
 from moldau.streams.stores._cache cimport StoreCache
 from moldau.streams.stores._segments cimport Segments
 from moldau.streams.stores._tables cimport ChangelogWriter, changelog_writer

@@ -17,7 +17,6 @@ from moldau.streams.stores._cache import StoreCache
 from moldau.streams.stores._segments import Entry, Segments
 from moldau.streams.stores._tables import Listener, changelog_writer
 from moldau.streams.stores.base import Drop, Storage, no_drop
-from moldau.streams.stores.formats import window_store_key
 from moldau.streams.stores.memory import MemoryStorage
 
 try:
@@ -28,7 +27,7 @@ except ImportError:
 
 if not cython.compiled:
     # The compiler takes them from the .pxd, as C.
-    from moldau.streams.longs import prefixed, unpack_long
+    from moldau.streams.longs import prefixed, unpack_long, window_key
 
 _MAX_TIMESTAMP = 2**63 - 1
 
@@ -104,7 +103,7 @@ class WindowStore:
         data = new
         if new is not None and self._timestamped:
             time, data = unpack_long(new, 0), new[8:]
-        self._log.write(window_store_key(*entry), data, time, ())
+        self._log.write(window_key(entry[0], entry[1], entry[2]), data, time, ())
         if self._listener is not None:
             value = None if new is None else self._value(new)[0]
             before = None if old is None else self._value(old)[0]
@@ -142,7 +141,7 @@ class WindowStore:
             return
         # The changelog has the time as the record's own.
         time = timestamp if self._timestamped and data is not None else -1
-        self._log.write(window_store_key(raw, start, self._sequence), data, time, ())
+        self._log.write(window_key(raw, start, self._sequence), data, time, ())
 
     def find(self, entry: Entry) -> bytes | None:
         """What the store keeps for a window: eight bytes of time, if any, and the value's."""

@@ -9,11 +9,11 @@ import struct
 from typing import NamedTuple
 
 from moldau.streams.errors import StreamsError
+from moldau.streams.longs import window_key
 from moldau.streams.records import Headers, RecordContext
 
 _LONG = struct.Struct(">q")
 _INT = struct.Struct(">i")
-_WINDOW = struct.Struct(">qi")
 _SESSION = struct.Struct(">qq")
 _BOTH, _NEW, _OLD = b"\x02", b"\x01", b"\x00"
 
@@ -30,7 +30,7 @@ def read_timestamped_value(data: bytes) -> tuple[bytes, int]:
 
 def window_store_key(key: bytes, start: int, sequence: int) -> bytes:
     """A key of a window store's changelog."""
-    return key + _WINDOW.pack(start, sequence)
+    return window_key(key, start, sequence)
 
 
 def buffer_key(key: bytes, timestamp: int, sequence: int) -> bytes:
