@@ -23,6 +23,7 @@ from moldau.streams import (
     UncaughtExceptionResponse,
 )
 from moldau.streams.errors import MissingSourceTopicError
+from support.cli import moldau_cli
 from support.streams_counting import check, recomputed, updates, word_count
 from support.streams_embedded import Stage
 from support.waiting import eventually
@@ -484,3 +485,28 @@ def test_metrics_have_the_names_of_kafka_streams(stage: Stage) -> None:
             if name.group == "stream-task-metrics"
         }
         assert tags == {("client-id", "task-id", "thread-id")}
+
+
+def test_an_application_that_was_reset_does_not_use_its_old_state(
+    stage: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
+    prefix = f"{stage.new_id()}-"
+    stage.create([f"{prefix}text", f"{prefix}counts"], partitions=2)
+    send_lines(stage, f"{prefix}text", LINES)
+    total = sum(recomputed(LINES).values())
+    group = f"{prefix}app"
+    with streams(stage, word_count(prefix), group, group_protocol="classic"):
+        updates(stage.bootstrap, f"{prefix}counts", 2, total)
+    reset = moldau_cli(
+        *("streams-application-reset", "--bootstrap-server", stage.bootstrap),
+        *("--application-id", group, "--input-topics", f"{prefix}text", "--force"),
+    )
+    assert reset.status == 0, reset.out + reset.err
+    stage.admin.delete_topics([f"{prefix}counts"])
+    eventually(
+        lambda: f"{prefix}counts" not in stage.admin.list_topics(), what="the output is deleted"
+    )
+    stage.create([f"{prefix}counts"], partitions=2)
+    with streams(stage, word_count(prefix), group, group_protocol="classic"):
+        check(updates(stage.bootstrap, f"{prefix}counts", 2, total), recomputed(LINES))
+    assert "its local state is ahead of a changelog" in caplog.text
