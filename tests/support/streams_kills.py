@@ -17,6 +17,11 @@ from support.streams_counting import Instance, check, recomputed, updates
 from support.streams_embedded import Stage
 from support.waiting import eventually
 
+SETTINGS = {
+    "group.initial.rebalance.delay.ms": "0",
+    "group.streams.initial.rebalance.delay.ms": "0",
+    "log.retention.ms": "-1",
+}
 PARTITIONS = 3
 INSTANCES = 2
 
@@ -88,7 +93,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=time.time_ns() % 1_000_000)
     options = parser.parse_args()
     print(f"seed {options.seed}", flush=True)
-    settings = ["group.initial.rebalance.delay.ms=0", "log.retention.ms=-1"]
+    settings = [f"{name}={value}" for name, value in SETTINGS.items()]
     with (
         tempfile.TemporaryDirectory() as folder,
         moldau(Path(folder) / "broker", settings) as broker,

@@ -1,11 +1,15 @@
 """Kafka Streams for Python: streams, tables, joins, windows and processors.
 
-A program builds a topology; a host runs it. `TopologyTestDriver` runs it in a test.
+A program builds a topology; a host runs it. `TopologyTestDriver` runs it in a test, `KafkaStreams`
+on a cluster. The latter is imported when it is first used: a test does not pay for the clients.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 from moldau.streams.errors import ProcessingError, StreamsError, TopologyError
 from moldau.streams.hosts.driver import TestInputTopic, TestOutputTopic, TopologyTestDriver
-from moldau.streams.hosts.kafka_streams import KafkaStreams
 from moldau.streams.machine.context import Processor, ProcessorContext, PunctuationType
 from moldau.streams.machine.extractors import (
     fail_on_invalid_timestamp,
@@ -46,6 +50,9 @@ from moldau.streams.windows import (
     TimeWindows,
     UnlimitedWindows,
 )
+
+if TYPE_CHECKING:
+    from moldau.streams.hosts.kafka_streams import KafkaStreams
 
 __all__ = [
     "BranchedKStream",
@@ -99,3 +106,11 @@ __all__ = [
     "wall_clock_timestamp",
     "window_store",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "KafkaStreams":
+        from moldau.streams.hosts.kafka_streams import KafkaStreams
+
+        return KafkaStreams
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

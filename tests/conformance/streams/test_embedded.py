@@ -23,6 +23,7 @@ from moldau.streams import (
     UncaughtExceptionResponse,
 )
 from moldau.streams.errors import MissingSourceTopicError
+from support.cli import moldau_cli
 from support.streams_counting import check, recomputed, updates, word_count
 from support.streams_embedded import Stage
 from support.waiting import eventually
@@ -444,3 +445,68 @@ def test_a_producer_of_another_instance_is_fenced(stage: Stage, protocol: str) -
             zombie.init_transactions()
         send_lines(stage, f"{prefix}in", ["b", "c"])
         assert values(stage, f"{prefix}out", 3) == ["A", "B", "C"]
+
+
+@pytest.mark.parametrize("guarantee", ["exactly_once_v2", "at_least_once"])
+def test_a_record_that_cannot_be_written_stops_the_instance(stage: Stage, guarantee: str) -> None:
+    prefix = f"{stage.new_id()}-"
+    running = streams(
+        stage,
+        passing(stage, prefix, lambda value: value * 2000),
+        f"{prefix}app",
+        processing_guarantee=guarantee,
+        commit_interval_ms=50,
+        producer_max_request_size=10_000,
+    )
+    send_lines(stage, f"{prefix}in", ["too large"] * 3)
+    with running:
+        assert running.wait(30)
+    assert running.state is State.ERROR
+    # Nothing is committed: the records are not lost.
+    group = f"{prefix}app"
+    found = stage.admin.list_consumer_group_offsets({group: None}, check=False)
+    assert group in found.errors or not any(found[group].values())
+
+
+def test_metrics_have_the_names_of_kafka_streams(stage: Stage) -> None:
+    prefix = f"{stage.new_id()}-"
+    with streams(stage, passing(stage, prefix, str.upper), f"{prefix}app") as running:
+        send_lines(stage, f"{prefix}in", ["a", "b"])
+        assert values(stage, f"{prefix}out", 2) == ["A", "B"]
+        found = {(name.group, name.name): metric for name, metric in running.metrics().items()}
+        assert found["stream-metrics", "state"].value == "RUNNING"
+        assert found["stream-thread-metrics", "process-total"].value == 2
+        assert found["stream-task-metrics", "process-total"].value == 2
+        assert found["stream-task-metrics", "dropped-records-total"].value == 0
+        assert found["stream-thread-metrics", "commit-total"].value >= 1
+        tags = {
+            tuple(sorted(name.tags))
+            for name in running.metrics()
+            if name.group == "stream-task-metrics"
+        }
+        assert tags == {("client-id", "task-id", "thread-id")}
+
+
+def test_an_application_that_was_reset_does_not_use_its_old_state(
+    stage: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
+    prefix = f"{stage.new_id()}-"
+    stage.create([f"{prefix}text", f"{prefix}counts"], partitions=2)
+    send_lines(stage, f"{prefix}text", LINES)
+    total = sum(recomputed(LINES).values())
+    group = f"{prefix}app"
+    with streams(stage, word_count(prefix), group, group_protocol="classic"):
+        updates(stage.bootstrap, f"{prefix}counts", 2, total)
+    reset = moldau_cli(
+        *("streams-application-reset", "--bootstrap-server", stage.bootstrap),
+        *("--application-id", group, "--input-topics", f"{prefix}text", "--force"),
+    )
+    assert reset.status == 0, reset.out + reset.err
+    stage.admin.delete_topics([f"{prefix}counts"])
+    eventually(
+        lambda: f"{prefix}counts" not in stage.admin.list_topics(), what="the output is deleted"
+    )
+    stage.create([f"{prefix}counts"], partitions=2)
+    with streams(stage, word_count(prefix), group, group_protocol="classic"):
+        check(updates(stage.bootstrap, f"{prefix}counts", 2, total), recomputed(LINES))
+    assert "its local state is ahead of a changelog" in caplog.text

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
+import pytest
+
+from support.processes import moldau
 from support.streams_counting import Instance, check, recomputed, updates
 from support.streams_embedded import Stage
-from support.streams_kills import count_under_kills
+from support.streams_kills import SETTINGS, count_under_kills
 
 
 def test_killed_instances_count_every_word_once(stage: Stage, protocol: str) -> None:
@@ -28,3 +32,29 @@ def test_a_stopped_instance_leaves_at_once(stage: Stage) -> None:
     described = stage.admin.describe_consumer_groups([group])[group]
     assert not described.members
     check(updates(stage.bootstrap, f"{prefix}counts", 2, len(lines)), recomputed(lines))
+
+
+@pytest.mark.long("a broker that is killed three times; brokers have tests of their own for that")
+def test_a_killed_broker_loses_no_word(tmp_path: Path, protocol: str) -> None:
+    settings = [f"{name}={value}" for name, value in SETTINGS.items()]
+    with moldau(tmp_path / "broker", settings) as broker:
+        stage = Stage(broker.bootstrap, tmp_path)
+        stage.create(["text", "counts"], partitions=2)
+        instance = Instance(
+            broker.bootstrap, "", tmp_path / "state", f"group.protocol={protocol}"
+        ).start()
+        lines = [f"w{number % 13} x{number % 7}" for number in range(4000)]
+        try:
+            for part in range(4):
+                for line in lines[part * 1000 : (part + 1) * 1000]:
+                    stage.producer.send("text", line.encode())
+                words = sum(recomputed(lines[: part * 1000 + 1]).values())
+                updates(broker.bootstrap, "counts", 2, words)
+                if part < 3:
+                    broker.kill()
+                    broker.start()
+            expected = recomputed(lines)
+            check(updates(broker.bootstrap, "counts", 2, sum(expected.values())), expected)
+        finally:
+            instance.kill()
+            stage.close()

@@ -208,7 +208,7 @@ class Instance:
             self.settings,
             writer,
             stores,
-            self.directory.open_task,
+            self.directory,
             RecordCache(bytes_max) if bytes_max else None,
         )
 

@@ -2,7 +2,8 @@
 
 Invariants: an active task is restored up to the end that its changelogs had after the offsets of
 its inputs were read, so it has every update that belongs to these offsets; a changelog's end counts
-only when no transaction is open in it, since an open one may still be committed.
+only when no transaction is open in it, since an open one may still be committed; local state that
+is ahead of its changelog belongs to another one, and is not used.
 """
 
 from __future__ import annotations
@@ -54,12 +55,13 @@ class Restorer:
         #: Tasks whose changelogs have an open transaction.
         self._waiting: list[tuple[HostedTask, Committed]] = []
         self._restored: dict[TopicPartition, int] = {}
+        self._corrupted: list[HostedTask] = []
         self.restored_total = 0
 
     @property
     def has_active(self) -> bool:
         """Whether an active task waits for its stores."""
-        return bool(self._waiting) or any(
+        return bool(self._waiting or self._corrupted) or any(
             task.stage is Stage.RESTORING for task in self._tasks.values()
         )
 
@@ -73,6 +75,11 @@ class Restorer:
         """Restore a task whose inputs continue at `committed`."""
         task.stage = Stage.RESTORING
         self._waiting.append((task, committed))
+
+    def take_corrupted(self) -> list[HostedTask]:
+        """Tasks whose local state is ahead of a changelog, which must have been made anew."""
+        found, self._corrupted = self._corrupted, []
+        return found
 
     def add_standby(self, task: HostedTask) -> None:
         """Follow the changelogs of a task that another instance runs."""
@@ -132,6 +139,9 @@ class Restorer:
             ends = self._ends(task, committed)
             if ends is None:
                 waiting.append((task, committed))
+                continue
+            if any(log.position > ends[log.partition] for log in task.logs):
+                self._corrupted.append(task)
                 continue
             starts = self._starts(task)
             for log in task.logs:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import tempfile
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +17,6 @@ from moldau.client.errors import ConfigError
 from moldau.config.definition import ConfigDef
 from moldau.config.suggestions import did_you_mean
 from moldau.config.variables import is_provider_key
-from moldau.streams.errors import StreamsError
 from moldau.streams.hosts.settings_keys import (
     EXACTLY_ONCE,
     NO_EFFECT,
@@ -26,8 +24,14 @@ from moldau.streams.hosts.settings_keys import (
     STREAMS_KEYS,
 )
 from moldau.streams.machine.definitions import TimestampExtractor
+from moldau.streams.machine.extractors import (
+    fail_on_invalid_timestamp,
+    log_and_skip_on_invalid_timestamp,
+    use_partition_time_on_invalid_timestamp,
+    wall_clock_timestamp,
+)
 from moldau.streams.machine.task import Handlers, fail_on_error, skip_on_error
-from moldau.streams.records import RecordContext
+from moldau.streams.machine.wrappers import ProcessorWrapper, no_wrapper
 
 COMMIT_INTERVAL_MS_EXACTLY_ONCE = 100
 TRANSACTION_TIMEOUT_MS = 10_000
@@ -81,6 +85,7 @@ class StreamsSettings:
     #: Whether `group.protocol` asks for a streams group (KIP-1071); `None` if it is not given.
     streams_group: bool | None
     timestamp_extractor: TimestampExtractor | None
+    processor_wrapper: ProcessorWrapper
     handlers: Handlers
     #: For internal topics, from keys that begin with `topic.`.
     topic_configs: Mapping[str, str]
@@ -124,6 +129,7 @@ class StreamsSettings:
                 values["group.protocol"].lower() == "streams" if "group.protocol" in given else None
             ),
             timestamp_extractor=_extractor(values["default.timestamp.extractor"]),
+            processor_wrapper=_wrapper(values["processor.wrapper.class"]),
             handlers=_handlers(values),
             topic_configs={
                 name.removeprefix(_TOPIC): str(value)
@@ -242,33 +248,11 @@ def _cache_max_bytes(values: Mapping[str, Any], given: Mapping[str, Any]) -> int
     return int(values[old] if old in given and name not in given else values[name])
 
 
-def _wall_clock(context: RecordContext, value: Any, partition_time: int) -> int:
-    return time.time_ns() // 1_000_000
-
-
-def _skip_invalid(context: RecordContext, value: Any, partition_time: int) -> int:
-    return context.timestamp
-
-
-def _use_partition_time(context: RecordContext, value: Any, partition_time: int) -> int:
-    return context.timestamp if context.timestamp >= 0 else partition_time
-
-
-def _fail_on_invalid(context: RecordContext, value: Any, partition_time: int) -> int:
-    if context.timestamp < 0:
-        raise StreamsError(
-            f"Input record {context.topic}-{context.partition} at offset {context.offset} has "
-            f"invalid (negative) timestamp {context.timestamp}. Use a different "
-            f"default.timestamp.extractor to process this data."
-        )
-    return context.timestamp
-
-
 _JAVA_EXTRACTORS: dict[str, TimestampExtractor] = {
-    "FailOnInvalidTimestamp": _fail_on_invalid,
-    "LogAndSkipOnInvalidTimestamp": _skip_invalid,
-    "UsePartitionTimeOnInvalidTimestamp": _use_partition_time,
-    "WallclockTimestampExtractor": _wall_clock,
+    "FailOnInvalidTimestamp": fail_on_invalid_timestamp,
+    "LogAndSkipOnInvalidTimestamp": log_and_skip_on_invalid_timestamp,
+    "UsePartitionTimeOnInvalidTimestamp": use_partition_time_on_invalid_timestamp,
+    "WallclockTimestampExtractor": wall_clock_timestamp,
 }
 
 
@@ -279,6 +263,10 @@ def _extractor(given: Any) -> TimestampExtractor | None:
     if isinstance(given, str) and given.rpartition(".")[2] in _JAVA_EXTRACTORS:
         return _JAVA_EXTRACTORS[given.rpartition(".")[2]]
     return _resolved("default.timestamp.extractor", given)
+
+
+def _wrapper(given: Any) -> ProcessorWrapper:
+    return no_wrapper if given is None else _resolved("processor.wrapper.class", given)
 
 
 def _handlers(values: Mapping[str, Any]) -> Handlers:

@@ -116,6 +116,5 @@ NO_EFFECT: Reasons = {
 REFUSED = {
     "dsl.store.format": "headers are not kept in stores: leave it at DEFAULT",
     "ensure.explicit.internal.resource.naming": "name operators with name= and stores with store=",
-    "processor.wrapper.class": "wrap processors where they are made: stream.process(lambda: ...)",
     "task.assignor.class": "tasks are placed by the built-in assignor",
 }

@@ -73,6 +73,10 @@ class StateDirectory:
         folder.parent.mkdir(parents=True, exist_ok=True)
         return open_state(folder)
 
+    def delete_task(self, task_id: TaskId) -> None:
+        """Delete the local state of a task, which nobody has open."""
+        shutil.rmtree(self._tasks_folder / str(task_id), ignore_errors=True)
+
     @property
     def _tasks_folder(self) -> Path:
         """An instance that does not hold the lock has a folder of its own, while it runs."""

@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 
 from moldau.client import Admin
-from moldau.client.consumer.membership.streams_interface import (
+from moldau.client.consumer.membership.machine.streams_interface import (
     INCORRECTLY_PARTITIONED,
     MISSING_SOURCE_TOPICS,
     SHUTDOWN_APPLICATION,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -10,12 +10,12 @@ from moldau.client.topics import TopicPartition
 from moldau.streams.hosts.hosted_task import HostedTask
 from moldau.streams.hosts.planning import changelog_name, topic_name
 from moldau.streams.hosts.settings import StreamsSettings
+from moldau.streams.hosts.state_directory import StateDirectory
 from moldau.streams.hosts.writing import Writer
 from moldau.streams.machine.definitions import Definition, SinkDefinition, SourceDefinition
 from moldau.streams.machine.subtopologies import Plan, TaskId
 from moldau.streams.machine.task import Task, TaskSettings
 from moldau.streams.stores._cache import RecordCache
-from moldau.streams.stores.base import TaskState
 from moldau.streams.topology.assembly import Assembly
 
 
@@ -29,7 +29,7 @@ class TaskFactory:
         settings: StreamsSettings,
         writer: Writer,
         global_stores: Mapping[str, Any],
-        open_state: Callable[[TaskId], TaskState | None],
+        directory: StateDirectory,
         cache: RecordCache | None,
     ) -> None:
         self._assembly = assembly
@@ -37,7 +37,7 @@ class TaskFactory:
         self._settings = settings
         self._writer = writer
         self._global_stores = global_stores
-        self._open_state = open_state
+        self._directory = directory
         self._cache = cache
         self._persistent_default = settings.values["default.dsl.store"] != "in_memory"
         self._names = _Names(assembly, settings.application_id)
@@ -59,8 +59,9 @@ class TaskFactory:
                 store: topic_name(assembly, application_id, topic)
                 for store, topic in assembly.source_changelogs.items()
             },
-            state=self._open_state(task_id) if subtopology.is_stateful else None,
+            state=self._directory.open_task(task_id) if subtopology.is_stateful else None,
             cache=self._cache,
+            processor_wrapper=self._settings.processor_wrapper,
             persistent_stores=self._persistent_default,
         )
         changelogs = {each.topic for each in subtopology.changelogs.values() if not each.is_source}
@@ -72,6 +73,10 @@ class TaskFactory:
             self._global_stores,
         )
         return self._hosted(task_id, partitions, task)
+
+    def wipe(self, task_id: TaskId) -> None:
+        """Delete the local state of a task that is closed."""
+        self._directory.delete_task(task_id)
 
     def _definition(self, name: str) -> Definition:
         """A node; a source without an extractor of its own gets the application's."""

@@ -130,6 +130,8 @@ class TaskManager(ConsumerRebalanceListener):
                     self.consumer.resume([TopicPartition(*key) for key in to_resume])
         if count:
             self._metrics.processed(time.monotonic_ns() - started, count)
+            if not waiting(self.active.values()):
+                self._writer.push()
 
     def _adapt(self, count: int, spent_ms: float) -> None:
         """Choose how many records make a turn, by how long they take."""
@@ -239,7 +241,7 @@ class TaskManager(ConsumerRebalanceListener):
             self._restorer.remove(standby)
             task = self._factory.promoted(standby, keys)
         self.active[task_id] = task
-        self._metrics.task_created()
+        self._metrics.task_created(task)
         return task
 
     def _revoked(self, partitions: frozenset[TopicPartition]) -> None:
@@ -266,7 +268,7 @@ class TaskManager(ConsumerRebalanceListener):
         if task in self._new:
             self._new.remove(task)
         task.close()
-        self._metrics.task_closed()
+        self._metrics.task_closed(task)
 
     # Restoring.
 
@@ -279,7 +281,16 @@ class TaskManager(ConsumerRebalanceListener):
             for task in self._restorer.poll(_RESTORE_POLL_S if waits else 0.0):
                 task.start(time.time_ns() // 1_000_000)
                 self.consumer.resume(sorted(task.partitions))
+            for task in self._restorer.take_corrupted():
+                self._start_over(task)
         return not self._restorer.has_active
+
+    def _start_over(self, task: HostedTask) -> None:
+        """Restore a task from the beginning of its changelogs."""
+        _log.warning("task %s: its local state is ahead of a changelog and is deleted", task.id)
+        self._close(task)
+        self._factory.wipe(task.id)
+        self._new.append(self._made(task.id, task.partitions))
 
     def _begin_restoring(self) -> None:
         """Read the offsets first: by then the changelogs have all that belongs to them."""

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final
 
-from moldau.client.metrics import Metrics
+from moldau.client.metrics import MetricName, Metrics
 from moldau.client.metrics.tables import Row, add_sensors
+from moldau.streams.hosts.hosted_task import HostedTask
+from moldau.streams.machine.subtopologies import TaskId
 
 THREAD_GROUP: Final = "stream-thread-metrics"
 TASK_GROUP: Final = "stream-task-metrics"
@@ -39,12 +42,34 @@ _THREAD: Final[tuple[Row, ...]] = (
 )
 
 
+#: What a task shows: name, meaning, and how it is read.
+_TASK: Final[tuple[tuple[str, str, Callable[[HostedTask], float]], ...]] = (
+    ("process-total", "processed records", lambda task: float(task.processed)),
+    (
+        "dropped-records-total",
+        "records that were dropped: late, without a key, or refused by a handler",
+        lambda task: float(task.task.dropped),
+    ),
+    (
+        "active-buffer-count",
+        "records that are fetched and not processed",
+        lambda task: float(len(task.inputs)),
+    ),
+    (
+        "restore-remaining-records-total",
+        "offsets of changelogs that are still to be restored",
+        lambda task: float(sum(max(0, log.end - log.position) for log in task.logs)),
+    ),
+)
+
+
 class ThreadMetrics:
     """What happens in a thread. Nothing here is called per record."""
 
     def __init__(self, metrics: Metrics, thread_id: str, start_time_ms: int) -> None:
         self._metrics = metrics
-        tags = {"thread-id": thread_id}
+        tags = self._tags = {"thread-id": thread_id}
+        self._tasks: dict[TaskId, list[MetricName]] = {}
         self._prefix = f"{thread_id}."
         self._sensors = add_sensors(metrics, THREAD_GROUP, _THREAD, prefix=self._prefix, tags=tags)
         self._gauges = [
@@ -72,17 +97,25 @@ class ThreadMetrics:
     def committed(self, spent_ns: int, tasks: int) -> None:
         self._timed("commit", spent_ns, tasks)
 
-    def task_created(self) -> None:
+    def task_created(self, task: HostedTask) -> None:
+        """Count it, and show how it does for as long as it is here."""
         self._sensors["task-created"].record()
+        tags = {**self._tags, "task-id": str(task.id)}
+        self._tasks[task.id] = [
+            self._metrics.add_gauge(name, TASK_GROUP, description, partial(gauge, task), tags)
+            for name, description, gauge in _TASK
+        ]
 
-    def task_closed(self) -> None:
+    def task_closed(self, task: HostedTask) -> None:
         self._sensors["task-closed"].record()
+        for name in self._tasks.pop(task.id, ()):
+            self._metrics.remove(name)
 
     def close(self) -> None:
         """The thread has ended: its metrics go."""
         for name in self._sensors:
             self._metrics.remove_sensor(self._prefix + name)
-        for gauge in self._gauges:
+        for gauge in (*self._gauges, *(name for each in self._tasks.values() for name in each)):
             self._metrics.remove(gauge)
 
 

@@ -140,6 +140,14 @@ class Writer:
             count = self._counts[topic] = len(self.producer.partitions_for(topic))
         return count
 
+    def push(self) -> None:
+        """Nothing is left to process: send what would wait for linger.ms.
+
+        In a transaction nobody can read it before the commit, which sends it anyway.
+        """
+        if not self._exactly_once:
+            self._patiently(self.producer.flush)
+
     # Commits.
 
     @property

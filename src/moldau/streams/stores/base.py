@@ -64,8 +64,10 @@ class Storage(Protocol):
 
     #: The newest time that was put; kept with the entries.
     observed_ms: int
-    #: Whether the store keeps anything here; one that does not is restored from its changelog.
-    is_used: bool
+
+    @property
+    def is_used(self) -> bool:
+        """Whether the store keeps anything here; if not, it is restored from its changelog."""
 
     def map(self) -> OrderedMap: ...
 

@@ -22,7 +22,7 @@ from moldau.client.consumer.membership.machine.epoch_member import (
     LocalAssignment,
     Reconciliation,
 )
-from moldau.client.consumer.membership.streams_interface import (
+from moldau.client.consumer.membership.machine.streams_interface import (
     GroupStatus,
     InternalTopic,
     StreamsApplication,
@@ -267,13 +267,15 @@ class StreamsMembership:
             request.rack_id = self._rack
             request.process_id = application.process_id
             request.client_tags = []
-            request.topology = Beat.Topology(
-                epoch=0, subtopologies=[_subtopology(each) for each in application.subtopologies]
-            )
             if application.endpoint:
                 name, _, port = application.endpoint.rpartition(":")
                 request.user_endpoint = Beat.Endpoint(host=name, port=int(port))
         joining = member.state is EpochState.JOINING
+        if joining:
+            # A member sends it once: with an epoch, also after a lost heartbeat, it is refused.
+            request.topology = Beat.Topology(
+                epoch=0, subtopologies=[_subtopology(each) for each in application.subtopologies]
+            )
         standby: Tasks = frozenset() if joining else self._standby
         if (
             everything
