@@ -85,6 +85,13 @@ def test_errors_have_ksqldbs_bodies(server: SqlServer) -> None:
     assert server.post("/close-query", {"queryId": "none"}).status_code == 400
 
 
+def test_the_content_type_of_a_request_does_not_matter(server: SqlServer) -> None:
+    """ksqlDB's tutorials use `curl -d`, which sends that of a form."""
+    for given in ("application/x-www-form-urlencoded", "text/plain", "application/json"):
+        answer = server.post("/ksql", b'{"ksql": "SHOW STREAMS;"}', **{"Content-Type": given})
+        assert answer.status_code == 200, given
+
+
 def test_what_there_is(server: SqlServer) -> None:
     server.execute(
         "CREATE STREAM shown (id STRING KEY, s STRUCT<a INT>, d DECIMAL(3, 1)) "
