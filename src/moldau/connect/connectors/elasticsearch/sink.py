@@ -24,12 +24,12 @@ from moldau.connect.api import (
     OneOf,
     Range,
     RetriableError,
-    SinkConnector,
     SinkRecord,
     SinkTask,
 )
 from moldau.connect.connectors.elasticsearch.machine import documents as rules
 from moldau.connect.connectors.elasticsearch.machine.documents import Action, Rules
+from moldau.connect.connectors.support.plain import PlainSink
 from moldau.connect.connectors.support.web import WebClient, basic, define_connection, plain
 from moldau.data.schema import Schema, Type
 
@@ -76,26 +76,12 @@ CONFIG: Final = (
 )  # fmt: skip
 
 
-class ElasticsearchSinkConnector(SinkConnector):
+class ElasticsearchSinkConnector(PlainSink):
     DESCRIPTION = "Records to documents of Elasticsearch or OpenSearch"
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._props: dict[str, str] = {}
-
-    @classmethod
-    def config(cls) -> ConfigDef:
-        return CONFIG
-
-    def start(self, props: Mapping[str, str]) -> None:
-        CONFIG.parse(props)
-        self._props = dict(props)
+    SETTINGS = CONFIG
 
     def task_class(self) -> type[SinkTask]:
         return ElasticsearchSinkTask
-
-    def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
-        return [dict(self._props) for _ in range(max_tasks)]
 
 
 class ElasticsearchSinkTask(SinkTask):

@@ -18,12 +18,12 @@ from moldau.connect.api import (
     OneOf,
     Range,
     RetriableError,
-    SinkConnector,
     SinkRecord,
     SinkTask,
 )
 from moldau.connect.connectors.http.machine import bodies
 from moldau.connect.connectors.http.machine.bodies import BodyRules, Request
+from moldau.connect.connectors.support.plain import PlainSink
 from moldau.connect.connectors.support.web import WebClient, basic, define_connection, plain
 
 logger = logging.getLogger(__name__)
@@ -73,26 +73,12 @@ CONFIG: Final = (
 )  # fmt: skip
 
 
-class HttpSinkConnector(SinkConnector):
+class HttpSinkConnector(PlainSink):
     DESCRIPTION = "Records to requests over HTTP"
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._props: dict[str, str] = {}
-
-    @classmethod
-    def config(cls) -> ConfigDef:
-        return CONFIG
-
-    def start(self, props: Mapping[str, str]) -> None:
-        CONFIG.parse(props)
-        self._props = dict(props)
+    SETTINGS = CONFIG
 
     def task_class(self) -> type[SinkTask]:
         return HttpSinkTask
-
-    def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
-        return [dict(self._props) for _ in range(max_tasks)]
 
 
 def client_of(config: Mapping[str, Any], url: str, key: str) -> WebClient:

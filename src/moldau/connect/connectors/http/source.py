@@ -20,12 +20,12 @@ from moldau.connect.api import (
     Kind,
     OneOf,
     Range,
-    SourceConnector,
     SourceRecord,
     SourceTask,
 )
 from moldau.connect.connectors.http.machine.bodies import pointed
 from moldau.connect.connectors.http.sink import check_url, client_of, headers_of
+from moldau.connect.connectors.support.plain import SingleSource
 from moldau.connect.connectors.support.web import define_connection
 from moldau.data import json_text
 from moldau.data.builders import STRING
@@ -60,26 +60,12 @@ CONFIG: Final = (
 )  # fmt: skip
 
 
-class HttpSourceConnector(SourceConnector):
+class HttpSourceConnector(SingleSource):
     DESCRIPTION = "Answers of a server over HTTP to a topic"
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._props: dict[str, str] = {}
-
-    @classmethod
-    def config(cls) -> ConfigDef:
-        return CONFIG
-
-    def start(self, props: Mapping[str, str]) -> None:
-        CONFIG.parse(props)
-        self._props = dict(props)
+    SETTINGS = CONFIG
 
     def task_class(self) -> type[SourceTask]:
         return HttpSourceTask
-
-    def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
-        return [dict(self._props)]
 
 
 class HttpSourceTask(SourceTask):

@@ -18,12 +18,12 @@ from moldau.connect.api import (
     Importance,
     Kind,
     Range,
-    SinkConnector,
     SinkRecord,
     SinkTask,
 )
 from moldau.connect.connectors.http.sink import check_url
 from moldau.connect.connectors.influxdb.machine.lines import line
+from moldau.connect.connectors.support.plain import PlainSink
 from moldau.connect.connectors.support.web import WebClient, basic, define_connection, plain
 from moldau.data.struct import Struct
 
@@ -47,26 +47,12 @@ CONFIG: Final = (
 )  # fmt: skip
 
 
-class InfluxDbSinkConnector(SinkConnector):
+class InfluxDbSinkConnector(PlainSink):
     DESCRIPTION = "Records to points of InfluxDB"
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._props: dict[str, str] = {}
-
-    @classmethod
-    def config(cls) -> ConfigDef:
-        return CONFIG
-
-    def start(self, props: Mapping[str, str]) -> None:
-        CONFIG.parse(props)
-        self._props = dict(props)
+    SETTINGS = CONFIG
 
     def task_class(self) -> type[SinkTask]:
         return InfluxDbSinkTask
-
-    def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
-        return [dict(self._props) for _ in range(max_tasks)]
 
 
 class InfluxDbSinkTask(SinkTask):

@@ -11,11 +11,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from moldau.connect.api import (
-    ConfigDef,
     ConfigValue,
     ConnectError,
     RetriableError,
-    SinkConnector,
     SinkRecord,
     SinkTask,
 )
@@ -24,21 +22,15 @@ from moldau.connect.connectors.jdbc.databases import Database, open_database
 from moldau.connect.connectors.jdbc.machine import rows as rules
 from moldau.connect.connectors.jdbc.machine import statements
 from moldau.connect.connectors.jdbc.machine.rows import Batch, RowRules
+from moldau.connect.connectors.support.plain import PlainSink
 from moldau.data.errors import DataError
 
 _RECORD_KEY: Final = "record_key"
 
 
-class JdbcSinkConnector(SinkConnector):
+class JdbcSinkConnector(PlainSink):
     DESCRIPTION = "Records to rows of a database's tables"
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._props: dict[str, str] = {}
-
-    @classmethod
-    def config(cls) -> ConfigDef:
-        return SINK
+    SETTINGS = SINK
 
     def validate(self, props: Mapping[str, str]) -> list[ConfigValue]:
         values = super().validate(props)
@@ -59,15 +51,8 @@ class JdbcSinkConnector(SinkConnector):
             )
         return values
 
-    def start(self, props: Mapping[str, str]) -> None:
-        SINK.parse(props)
-        self._props = dict(props)
-
     def task_class(self) -> type[SinkTask]:
         return JdbcSinkTask
-
-    def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
-        return [dict(self._props) for _ in range(max_tasks)]
 
 
 class JdbcSinkTask(SinkTask):

@@ -13,12 +13,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from moldau.connect.api import (
-    ConfigDef,
     ConnectError,
     ConnectorTransactionBoundaries,
     DataError,
     ExactlyOnceSupport,
-    SourceConnector,
     SourceRecord,
     SourceTask,
 )
@@ -27,30 +25,17 @@ from moldau.connect.connectors.capture.machine.filters import Filters
 from moldau.connect.connectors.mariadb_cdc.config import CONFIG
 from moldau.connect.connectors.mariadb_cdc.machine.origin import SOURCE, Progress, source_of
 from moldau.connect.connectors.mariadb_cdc.server import Committed, RowChange, Server
+from moldau.connect.connectors.support.plain import SingleSource
 
 _SNAPSHOTS: Final = ("initial", "initial_only")
 
 
-class MariaDbConnector(SourceConnector):
+class MariaDbConnector(SingleSource):
     DESCRIPTION = "Changes of MariaDB's and MySQL's tables to topics, in Debezium's form"
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._props: dict[str, str] = {}
-
-    @classmethod
-    def config(cls) -> ConfigDef:
-        return CONFIG
-
-    def start(self, props: Mapping[str, str]) -> None:
-        CONFIG.parse(props)
-        self._props = dict(props)
+    SETTINGS = CONFIG
 
     def task_class(self) -> type[SourceTask]:
         return MariaDbTask
-
-    def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
-        return [dict(self._props)]
 
     def exactly_once_support(self, props: Mapping[str, str]) -> ExactlyOnceSupport:
         return ExactlyOnceSupport.SUPPORTED

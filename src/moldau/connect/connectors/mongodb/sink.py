@@ -14,11 +14,11 @@ from moldau.connect.api import (
     Kind,
     OneOf,
     Range,
-    SinkConnector,
     SinkRecord,
     SinkTask,
 )
 from moldau.connect.connectors.mongodb.client import MongoDb, define_mongodb
+from moldau.connect.connectors.support.plain import PlainSink
 from moldau.data.struct import Struct
 
 _STRATEGIES: Final = (
@@ -42,16 +42,9 @@ CONFIG: Final = (
 )  # fmt: skip
 
 
-class MongoSinkConnector(SinkConnector):
+class MongoSinkConnector(PlainSink):
     DESCRIPTION = "Records to documents of MongoDB"
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._props: dict[str, str] = {}
-
-    @classmethod
-    def config(cls) -> ConfigDef:
-        return CONFIG
+    SETTINGS = CONFIG
 
     def validate(self, props: Mapping[str, str]) -> list[Any]:
         values = super().validate(props)
@@ -64,15 +57,8 @@ class MongoSinkConnector(SinkConnector):
                 each.errors.append("database must be set")
         return values
 
-    def start(self, props: Mapping[str, str]) -> None:
-        CONFIG.parse(props)
-        self._props = dict(props)
-
     def task_class(self) -> type[SinkTask]:
         return MongoSinkTask
-
-    def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
-        return [dict(self._props) for _ in range(max_tasks)]
 
 
 class MongoSinkTask(SinkTask):

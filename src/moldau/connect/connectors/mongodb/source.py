@@ -17,11 +17,11 @@ from moldau.connect.api import (
     Kind,
     OneOf,
     Range,
-    SourceConnector,
     SourceRecord,
     SourceTask,
 )
 from moldau.connect.connectors.mongodb.client import MongoDb, define_mongodb
+from moldau.connect.connectors.support.plain import SingleSource
 from moldau.data.builders import STRING
 
 CONFIG: Final = (
@@ -43,26 +43,12 @@ CONFIG: Final = (
 )  # fmt: skip
 
 
-class MongoSourceConnector(SourceConnector):
+class MongoSourceConnector(SingleSource):
     DESCRIPTION = "Changes of MongoDB's collections to topics"
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._props: dict[str, str] = {}
-
-    @classmethod
-    def config(cls) -> ConfigDef:
-        return CONFIG
-
-    def start(self, props: Mapping[str, str]) -> None:
-        CONFIG.parse(props)
-        self._props = dict(props)
+    SETTINGS = CONFIG
 
     def task_class(self) -> type[SourceTask]:
         return MongoSourceTask
-
-    def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
-        return [dict(self._props)]
 
     def exactly_once_support(self, props: Mapping[str, str]) -> ExactlyOnceSupport:
         copies = CONFIG.parse(props)["startup.mode"] == "copy_existing"

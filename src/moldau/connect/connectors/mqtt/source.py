@@ -16,11 +16,11 @@ from moldau.connect.api import (
     Importance,
     Kind,
     Range,
-    SourceConnector,
     SourceRecord,
     SourceTask,
 )
 from moldau.connect.connectors.mqtt.client import Mqtt, define_mqtt
+from moldau.connect.connectors.support.plain import SingleSource
 from moldau.data.builders import BOOLEAN, BYTES, INT32, STRING
 
 _WAIT_S: Final = 0.5
@@ -38,27 +38,12 @@ CONFIG: Final = (
 )  # fmt: skip
 
 
-class MqttSourceConnector(SourceConnector):
+class MqttSourceConnector(SingleSource):
     DESCRIPTION = "Messages of an MQTT broker to a topic"
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._props: dict[str, str] = {}
-
-    @classmethod
-    def config(cls) -> ConfigDef:
-        return CONFIG
-
-    def start(self, props: Mapping[str, str]) -> None:
-        CONFIG.parse(props)
-        self._props = dict(props)
+    SETTINGS = CONFIG
 
     def task_class(self) -> type[SourceTask]:
         return MqttSourceTask
-
-    def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
-        # One subscription has one client.
-        return [dict(self._props)]
 
 
 class MqttSourceTask(SourceTask):

@@ -14,11 +14,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from moldau.connect.api import (
-    ConfigDef,
     ConnectError,
     ConnectorTransactionBoundaries,
     ExactlyOnceSupport,
-    SourceConnector,
     SourcePartition,
     SourceRecord,
     SourceTask,
@@ -31,30 +29,17 @@ from moldau.connect.connectors.postgres_cdc.machine.origin import SOURCE, Place,
 from moldau.connect.connectors.postgres_cdc.machine.progress import Progress
 from moldau.connect.connectors.postgres_cdc.machine.types import Options, column_type
 from moldau.connect.connectors.postgres_cdc.server import Server
+from moldau.connect.connectors.support.plain import SingleSource
 
 _SNAPSHOT_MODES: Final = ("always", "initial", "initial_only")
 
 
-class PostgresConnector(SourceConnector):
+class PostgresConnector(SingleSource):
     DESCRIPTION = "Changes of PostgreSQL's tables to topics, in Debezium's form"
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._props: dict[str, str] = {}
-
-    @classmethod
-    def config(cls) -> ConfigDef:
-        return CONFIG
-
-    def start(self, props: Mapping[str, str]) -> None:
-        CONFIG.parse(props)
-        self._props = dict(props)
+    SETTINGS = CONFIG
 
     def task_class(self) -> type[SourceTask]:
         return PostgresTask
-
-    def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
-        return [dict(self._props)]
 
     def exactly_once_support(self, props: Mapping[str, str]) -> ExactlyOnceSupport:
         return ExactlyOnceSupport.SUPPORTED

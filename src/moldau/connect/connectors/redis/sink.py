@@ -17,12 +17,12 @@ from moldau.connect.api import (
     Kind,
     OneOf,
     Range,
-    SinkConnector,
     SinkRecord,
     SinkTask,
 )
 from moldau.connect.connectors.redis.client import Redis, define_redis
 from moldau.connect.connectors.support.documents import document, json_bytes, text_of
+from moldau.connect.connectors.support.plain import PlainSink
 from moldau.data.struct import Struct
 
 _COMMANDS: Final = ("SET", "HSET", "LPUSH", "RPUSH", "SADD", "XADD", "PUBLISH")
@@ -41,26 +41,12 @@ CONFIG: Final = (
 )  # fmt: skip
 
 
-class RedisSinkConnector(SinkConnector):
+class RedisSinkConnector(PlainSink):
     DESCRIPTION = "Records to keys, hashes, lists, sets, streams or channels of Redis"
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._props: dict[str, str] = {}
-
-    @classmethod
-    def config(cls) -> ConfigDef:
-        return CONFIG
-
-    def start(self, props: Mapping[str, str]) -> None:
-        CONFIG.parse(props)
-        self._props = dict(props)
+    SETTINGS = CONFIG
 
     def task_class(self) -> type[SinkTask]:
         return RedisSinkTask
-
-    def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
-        return [dict(self._props) for _ in range(max_tasks)]
 
 
 class RedisSinkTask(SinkTask):

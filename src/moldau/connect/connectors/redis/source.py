@@ -12,11 +12,11 @@ from moldau.connect.api import (
     Importance,
     Kind,
     Range,
-    SourceConnector,
     SourceRecord,
     SourceTask,
 )
 from moldau.connect.connectors.redis.client import Redis, define_redis
+from moldau.connect.connectors.support.plain import SingleSource
 from moldau.data.builders import STRING, map_of
 
 _WAIT_MS: Final = 500
@@ -34,26 +34,12 @@ CONFIG: Final = (
 )  # fmt: skip
 
 
-class RedisStreamSourceConnector(SourceConnector):
+class RedisStreamSourceConnector(SingleSource):
     DESCRIPTION = "Entries of a stream of Redis to a topic"
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._props: dict[str, str] = {}
-
-    @classmethod
-    def config(cls) -> ConfigDef:
-        return CONFIG
-
-    def start(self, props: Mapping[str, str]) -> None:
-        CONFIG.parse(props)
-        self._props = dict(props)
+    SETTINGS = CONFIG
 
     def task_class(self) -> type[SourceTask]:
         return RedisStreamSourceTask
-
-    def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
-        return [dict(self._props)]
 
     def exactly_once_support(self, props: Mapping[str, str]) -> ExactlyOnceSupport:
         return ExactlyOnceSupport.SUPPORTED

@@ -5,27 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from moldau.connect.api import ConfigDef, ConfigError, ConfigValue, SinkConnector, SinkTask
+from moldau.connect.api import ConfigDef, ConfigError, ConfigValue, SinkTask
 from moldau.connect.connectors.files.config import define_storage
 from moldau.connect.connectors.files.formats import Format, make_format
 from moldau.connect.connectors.files.machine.partitioners import make_extractor, make_partitioner
 from moldau.connect.connectors.files.machine.zones import offset_ms_of
 from moldau.connect.connectors.files.sink import FilesSinkTask, Storage
 from moldau.connect.connectors.s3.storage import S3, define_s3
+from moldau.connect.connectors.support.plain import PlainSink
 
 CONFIG: Final = define_s3(define_storage(ConfigDef()))
 
 
-class S3SinkConnector(SinkConnector):
+class S3SinkConnector(PlainSink):
     DESCRIPTION = "Topics to objects of S3: JSON, Avro, Parquet or bytes"
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._props: dict[str, str] = {}
-
-    @classmethod
-    def config(cls) -> ConfigDef:
-        return CONFIG
+    SETTINGS = CONFIG
 
     def validate(self, props: Mapping[str, str]) -> list[ConfigValue]:
         values = super().validate(props)
@@ -39,15 +33,8 @@ class S3SinkConnector(SinkConnector):
                     by_name[error.key or "format.class"].errors.append(str(error))
         return values
 
-    def start(self, props: Mapping[str, str]) -> None:
-        CONFIG.parse(props)
-        self._props = dict(props)
-
     def task_class(self) -> type[SinkTask]:
         return S3SinkTask
-
-    def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
-        return [dict(self._props) for _ in range(max_tasks)]
 
 
 def _check_format(config: dict[str, Any]) -> Format:

@@ -23,10 +23,10 @@ from moldau.connect.api import (
     Kind,
     OneOf,
     Range,
-    SourceConnector,
     SourceRecord,
     SourceTask,
 )
+from moldau.connect.connectors.support.plain import SingleSource
 from moldau.connect.connectors.syslog.machine.messages import BYTES_MAX, Frames, parse
 from moldau.data import builders
 from moldau.data.struct import Struct
@@ -69,27 +69,12 @@ CONFIG: Final = (
 )  # fmt: skip
 
 
-class SyslogSourceConnector(SourceConnector):
+class SyslogSourceConnector(SingleSource):
     DESCRIPTION = "Syslog messages of the network to a topic"
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._props: dict[str, str] = {}
-
-    @classmethod
-    def config(cls) -> ConfigDef:
-        return CONFIG
-
-    def start(self, props: Mapping[str, str]) -> None:
-        CONFIG.parse(props)
-        self._props = dict(props)
+    SETTINGS = CONFIG
 
     def task_class(self) -> type[SourceTask]:
         return SyslogSourceTask
-
-    def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
-        # A port has one listener.
-        return [dict(self._props)]
 
 
 class SyslogSourceTask(SourceTask):
