@@ -16,14 +16,15 @@ from moldau.sql.engine.results import Inserted, PersistentQuery, Started
 from moldau.sql.errors import KsqlException, KsqlStatementException, ParseFailedException
 from moldau.sql.formats import format_for
 from moldau.sql.functions.registry import FunctionRegistry, built_in
-from moldau.sql.sources.data_source import UNWRAP, DataSource
+from moldau.sql.sources.data_source import UNWRAP, DataSource, KeyFormat
 from moldau.sql.syntax.parser import parse, prepare
 from moldau.sql.syntax.statements import CreateSource
 from moldau.sql.types import Column, Namespace, SqlType, StructType
 from moldau.streams.errors import StreamsError
 from moldau.streams.hosts.driver import TopologyTestDriver
 from moldau.streams.machine.task import Handlers, skip_on_error
-from moldau.streams.records import Produced, Window, Windowed
+from moldau.streams.records import MAX_TIMESTAMP, Produced, Window, Windowed
+from moldau.streams.serdes import SessionWindowedSerde, TimeWindowedSerde
 from support.ksql.cases import Case, Number
 from support.ksql.functions import test_functions
 from support.ksql.registry import MemoryRegistry
@@ -272,10 +273,17 @@ def _key_bytes(world: _World, source: DataSource, raw: dict[str, Any]) -> bytes 
     if window is None:
         return data
     bounds = Window(int(window["start"]), int(window["end"]))
-    inner = _Fixed(data)
-    serde = serdes.key(info, source.schema)
-    serde._inner = inner  # type: ignore[attr-defined]
-    return serde.serialize(source.topic, Windowed(None, bounds))
+    return _windowed(info, _Fixed(data)).serialize(source.topic, Windowed(None, bounds))
+
+
+def _windowed(info: KeyFormat, inner: Any) -> Any:
+    """The serde of windowed keys around one that only passes bytes on."""
+    window = info.window
+    assert window is not None
+    if window.kind == "SESSION":
+        return SessionWindowedSerde(inner)
+    assert window.size_ms is not None
+    return TimeWindowedSerde(inner, min(window.size_ms, MAX_TIMESTAMP))
 
 
 @dataclass
@@ -284,6 +292,9 @@ class _Fixed:
 
     def serialize(self, topic: str, value: Any) -> bytes | None:
         return self.data
+
+    def deserialize(self, topic: str, data: bytes | None) -> Any:
+        return data
 
 
 def _value_bytes(world: _World, source: DataSource, value: Any) -> bytes | None:
@@ -367,10 +378,8 @@ def _read_key(world: _World, record: Produced) -> tuple[Any, Window | None]:
     info = source.key_format
     window = None
     if info.window is not None:
-        windowed = world.engine.serdes.key(info, source.schema)
         seen: list[bytes] = []
-        windowed._inner = _Seen(seen)  # type: ignore[attr-defined]
-        found = windowed.deserialize(record.topic, data)
+        found = _windowed(info, _Seen(seen)).deserialize(record.topic, data)
         window = None if found is None else found.window
         data = seen[0]
     if info.format.name == "JSON":
@@ -386,6 +395,9 @@ def _read_key(world: _World, record: Produced) -> tuple[Any, Window | None]:
 @dataclass
 class _Seen:
     seen: list[bytes]
+
+    def serialize(self, topic: str, value: Any) -> bytes | None:
+        raise NotImplementedError
 
     def deserialize(self, topic: str, data: bytes) -> Any:
         self.seen.append(data)

@@ -168,6 +168,8 @@ class ProducerKeywords(CommonKeywords, total=False):
     partitioner_ignore_keys: bool | str
     reference_subject_name_strategy: Any
     retries: int | str
+    rule_actions_dlq_param_topic: Any
+    rule_executors__default__param_secret: Any
     schema_registry_ssl_cipher_suites: Any
     schema_registry_ssl_enabled_protocols: Any
     schema_registry_ssl_endpoint_identification_algorithm: Any
@@ -245,6 +247,8 @@ class ShareConsumerKeywords(CommonKeywords, total=False):
     max_schemas_per_subject: Any
     normalize_schemas: Any
     reference_subject_name_strategy: Any
+    rule_actions_dlq_param_topic: Any
+    rule_executors__default__param_secret: Any
     schema_registry_ssl_cipher_suites: Any
     schema_registry_ssl_enabled_protocols: Any
     schema_registry_ssl_endpoint_identification_algorithm: Any

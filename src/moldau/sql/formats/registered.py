@@ -8,13 +8,13 @@ from typing import Any
 
 from moldau.data.errors import DataError
 from moldau.data.schema_language import SchemaError
+from moldau.serde.framing import MAGIC_ID
 from moldau.sql.errors import KsqlException
 from moldau.sql.formats.common import Row
 from moldau.sql.formats.errors import SerdeError
 from moldau.sql.ports import SchemaRegistry
 
 _PREFIX = struct.Struct(">bI")
-_MAGIC = 0
 PREFIX_SIZE = _PREFIX.size
 _SCHEMAS_MAX = 1000
 _HINT = "\nHint: You probably forgot to add VALUE_SCHEMA_ID when creating the source."
@@ -22,7 +22,7 @@ _HINT = "\nHint: You probably forgot to add VALUE_SCHEMA_ID when creating the so
 
 def split(data: bytes) -> tuple[int, bytes]:
     """The id and what follows it."""
-    if len(data) < PREFIX_SIZE or data[0] != _MAGIC:
+    if len(data) < PREFIX_SIZE or data[0] != MAGIC_ID:
         raise SerdeError("Unknown magic byte!")
     return _PREFIX.unpack_from(data)[1], data[PREFIX_SIZE:]
 
@@ -43,7 +43,7 @@ class IdWriter:
         self._schema_type = schema_type
         self._text = text
         self._suffix = "-key" if is_key else "-value"
-        self._fixed = None if schema_id is None else _PREFIX.pack(_MAGIC, schema_id)
+        self._fixed = None if schema_id is None else _PREFIX.pack(MAGIC_ID, schema_id)
         self._prefixes: dict[str, bytes] = {}
 
     def prefix(self, topic: str) -> bytes:
@@ -57,7 +57,7 @@ class IdWriter:
                 )
             subject = topic + self._suffix
             schema_id = self._registry.register(subject, self._schema_type, self._text)
-            found = self._prefixes[topic] = _PREFIX.pack(_MAGIC, schema_id)
+            found = self._prefixes[topic] = _PREFIX.pack(MAGIC_ID, schema_id)
         return found
 
 

@@ -208,7 +208,10 @@ def test_a_pipeline_is_started_watched_stopped_and_removed(stage: Stage) -> None
     stage.want(Desired.DELETED)
     eventually(lambda: stage.name not in stage.registry.read().pipelines, what="its end")
     assert stage.status() is None
-    assert list(tail(stage.folder.logs / f"{stage.name}.log", None)) == []
+    eventually(
+        lambda: list(tail(stage.folder.logs / f"{stage.name}.log", None)) == [],
+        what="the end of its log",
+    )
 
 
 def test_a_failed_query_is_started_again_and_its_error_is_told(stage: Stage) -> None:
