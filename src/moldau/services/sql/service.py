@@ -75,7 +75,7 @@ class SqlService:
 
     def _routes(self) -> list[Route]:
         inserts = InsertHandler(self.core)
-        # As ksqlDB, whatever the header says: `curl -d`, which its tutorials use, sends that of a form.
+        # Any, as ksqlDB: `curl -d`, which its tutorials use, sends that of a form.
         post: dict[str, Any] = {"method": "POST", "consumes": (*_JSON, DELIMITED, "*/*")}
         return [
             Route(path="/ksql", handler=self._ksql, produces=_JSON, timeout_ms=0,
