@@ -86,10 +86,10 @@ def shared_racks(cluster: Cluster) -> int:
     return excess
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=15, deadline=None, derandomize=True)
 @given(
-    brokers=st.integers(3, 9),
-    partitions=st.integers(1, 40),
+    brokers=st.integers(3, 7),
+    partitions=st.integers(1, 24),
     factor=st.integers(1, 3),
     racks=st.sampled_from((0, 2, 3)),
     seed=st.integers(0, 1000),
@@ -105,11 +105,12 @@ def test_every_plan_keeps_replicas_and_racks(
     assert shared_racks(result) == 0
     for broker, expected in loads(result).items():
         assert planned.after[broker] == pytest.approx(expected, abs=1e-3)
-    assert plan(cluster) == planned, "the same cluster gives the same plan"
+    turned = Cluster(cluster.brokers[::-1], cluster.partitions[::-1])
+    assert plan(turned) == planned, "the same cluster gives the same plan, in whatever order"
     assert plan(result).reassignments == (), "after its plan a cluster is as good as it gets"
 
 
-@settings(max_examples=30, deadline=None, derandomize=True)
+@settings(max_examples=15, deadline=None, derandomize=True)
 @given(
     brokers=st.integers(4, 9),
     partitions=st.integers(1, 40),
@@ -291,3 +292,4 @@ def test_a_hundred_brokers_are_even_with_bounded_work() -> None:
     )
     assert planned.bytes_moved <= surplus * 1.3, "what is above the band has to move anyhow"
     assert planned.steps < 1_500_000
+    assert plan(carried_out(cluster, planned)).reassignments == ()

@@ -65,13 +65,15 @@ class Search:
         self._reasons = reasons
         self._usable = frozenset(placement.usable)
         self._lists: dict[tuple[int, int, bool], list[int]] = {}
-        """Replicas chosen before, of brokers that have not changed since."""
+        """Replicas chosen before: choosing them again for each step would take most of the time."""
+        self._stale = False
+        """Whether replicas have moved since the lists were made."""
         self.steps = 0
 
     def run(self, steps_max: int) -> None:
         """Take steps until none helps, or so many candidates have been weighed."""
         at = self._at
-        self._lists.clear()
+        self._forget_lists()
         stuck: set[int] = set()
         moved = False
         heap = [(-at.cost[each], each) for each in at.usable if at.cost[each] > _GAIN_MIN]
@@ -83,7 +85,7 @@ class Search:
                 # Those that were stuck may have new partners.
                 moved = False
                 stuck.clear()
-                self._lists.clear()
+                self._forget_lists()
                 heap = [(-at.cost[each], each) for each in at.usable if at.cost[each] > _GAIN_MIN]
                 heapq.heapify(heap)
                 continue
@@ -101,6 +103,20 @@ class Search:
                     heapq.heappush(heap, (-at.cost[each], each))
 
     def _improve(self, broker: int) -> tuple[Step, ...] | None:
+        steps = self._step_of(broker)
+        if steps is None and self._stale and self._lists:
+            self._forget_lists()
+            steps = self._step_of(broker)
+        if steps is not None:
+            self._at.apply(steps)
+            self._stale = True
+        return steps
+
+    def _forget_lists(self) -> None:
+        self._lists.clear()
+        self._stale = False
+
+    def _step_of(self, broker: int) -> tuple[Step, ...] | None:
         for violation in self._at.violations(broker):
             best = _Best()
             self._weigh_leads(broker, violation, best)
@@ -110,10 +126,6 @@ class Search:
                 self._weigh_swaps(broker, violation, best)
             if best.steps:
                 self._explain(broker, violation, best.steps)
-                self._at.apply(best.steps)
-                changed = {side for step in best.steps for side in (step.source, step.target)}
-                for key in [key for key in self._lists if key[0] in changed]:
-                    del self._lists[key]
                 return best.steps
         return None
 
@@ -268,7 +280,9 @@ class Search:
             return sorted(hosted)
         key = (broker, resource, violation.amount > 0)
         if key in self._lists:
-            return self._lists[key][:count]
+            kept = [each for each in self._lists[key] if each in hosted]
+            if len(kept) >= count:
+                return kept[:count]
         needed = abs(violation.amount)
         leaders, followers, parts = at.leader_loads, at.follower_loads, at.partitions
         replicas = at.replicas
@@ -280,6 +294,6 @@ class Search:
             useful = brought if brought <= needed * 2 else needed * needed / brought
             return -useful / (parts[partition].disk + 1.0), partition
 
-        most = max(self._effort.replicas, self._effort.swapped)
+        most = 4 * max(self._effort.replicas, self._effort.swapped)
         self._lists[key] = heapq.nsmallest(most, hosted, key=worth)
         return self._lists[key][:count]
