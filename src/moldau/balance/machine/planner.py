@@ -34,9 +34,9 @@ _THOROUGH_SIZE_MAX = 2_000
 """Replicas times brokers up to which every step is weighed."""
 _TINY_SIZE_MAX = 100
 """Replicas times brokers up to which a plan is varied: few large partitions leave little choice."""
-_EXTRA_STEPS_MAX = 50_000
+_EXTRA_STEPS_MAX = 20_000
 """Candidates that are weighed for such variations."""
-_AGAIN_MAX = 8
+_AGAIN_MAX = 4
 _STEPS_PER_REPLICA_MAX = 400
 _EQUAL = 1e-9
 
