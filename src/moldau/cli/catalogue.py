@@ -155,7 +155,9 @@ _FAMILIES = (
             ("reassign-partitions", "move partitions between brokers and log directories"),
             ("leader-election", "elect leaders of partitions"),
             ("replica-verification", "compare the replicas of partitions"),
+            ("balance", "spread load over the brokers, fill a new one or empty one"),
         ),
+        without_script=("balance",),
     ),
     _Family(
         "Security",

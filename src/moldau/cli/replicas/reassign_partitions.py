@@ -11,6 +11,13 @@ import time
 from collections.abc import Collection, Iterable, Mapping
 from uuid import UUID
 
+from moldau.balance.throttles import (
+    FOLLOWER_RATE,
+    LEADER_RATE,
+    clear_throttles,
+    set_rate,
+    set_throttles,
+)
 from moldau.broker.metadata.machine.model import Broker
 from moldau.broker.metadata.machine.placement import place_replicas
 from moldau.cli.replicas.machine import reassign_partitions_plans as plans
@@ -24,8 +31,6 @@ from moldau.cli.support.reporting import message_of, reporting_as
 from moldau.cli.support.tables import on_terminal, print_json
 from moldau.client.admin import (
     Admin,
-    AlterConfigOp,
-    ConfigResource,
     ReplicaLogDirInfo,
     TopicPartitionReplica,
 )
@@ -77,11 +82,7 @@ _OPTIONS = (
     "--timeout", "--additional", "--preserve-throttles", "--disallow-replication-factor-change",
     "--json",
 )  # fmt: skip
-_LEADER_RATE = "leader.replication.throttled.rate"
-_FOLLOWER_RATE = "follower.replication.throttled.rate"
 _LOG_DIR_RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
-_LEADER_REPLICAS = "leader.replication.throttled.replicas"
-_FOLLOWER_REPLICAS = "follower.replication.throttled.replicas"
 _RETRY_SECONDS = 0.1
 _EXISTING = (
     "Cannot execute because there is an existing partition assignment.  Use --additional to "
@@ -324,31 +325,12 @@ def _set_throttles(
         return
     print(_RUN_VERIFY)
     if rate >= 0:
-        leaders, followers = plans.leader_throttles(moving), plans.follower_throttles(moving)
-        admin.incremental_alter_configs(
-            {
-                ConfigResource.topic(topic): [
-                    AlterConfigOp.set(_LEADER_REPLICAS, leaders[topic]),
-                    AlterConfigOp.set(_FOLLOWER_REPLICAS, followers[topic]),
-                ]
-                for topic in leaders
-            }
-        )
-        _set_rate(admin, plans.reassigning_brokers(moving), (_LEADER_RATE, _FOLLOWER_RATE), rate)
+        set_throttles(admin, moving, rate)
         print(f"The inter-broker throttle limit was set to {rate} B/s")
     if log_dir_rate >= 0:
         brokers = {replica.broker_id for replica in plan.log_dirs}
-        _set_rate(admin, brokers, (_LOG_DIR_RATE,), log_dir_rate)
+        set_rate(admin, brokers, (_LOG_DIR_RATE,), log_dir_rate)
         print(f"The replica-alter-dir throttle limit was set to {log_dir_rate} B/s")
-
-
-def _set_rate(admin: Admin, brokers: Iterable[int], keys: Iterable[str], rate: int) -> None:
-    admin.incremental_alter_configs(
-        {
-            ConfigResource.broker(broker): [AlterConfigOp.set(key, str(rate)) for key in keys]
-            for broker in brokers
-        }
-    )
 
 
 def _move(admin: Admin, log_dirs: Mapping[TopicPartitionReplica, str], timeout_ms: int) -> None:
@@ -464,24 +446,11 @@ def _clear_throttles(admin: Admin, plan: plans.Plan, *, quiet: bool = False) -> 
     if not quiet:
         shown = ",".join(map(str, sorted(brokers)))
         print(f"Clearing broker-level throttles on broker{_plural(brokers)} {shown}")
-    keys = (_LEADER_RATE, _FOLLOWER_RATE, _LOG_DIR_RATE)
-    admin.incremental_alter_configs(
-        {
-            ConfigResource.broker(broker): [AlterConfigOp.delete(key) for key in keys]
-            for broker in sorted(brokers)
-        }
-    )
+    rates = (LEADER_RATE, FOLLOWER_RATE, _LOG_DIR_RATE)
+    clear_throttles(admin, brokers, (), rates=rates)
     if not quiet:
         print(f"Clearing topic-level throttles on topic{_plural(topics)} {','.join(topics)}")
-    admin.incremental_alter_configs(
-        {
-            ConfigResource.topic(topic): [
-                AlterConfigOp.delete(_LEADER_REPLICAS),
-                AlterConfigOp.delete(_FOLLOWER_REPLICAS),
-            ]
-            for topic in topics
-        }
-    )
+    clear_throttles(admin, (), topics)
 
 
 # Cancel and list.

@@ -11,6 +11,13 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
+from moldau.balance.machine.moves import (
+    Move,
+    follower_throttles,
+    leader_throttles,
+    moves,
+    reassigning_brokers,
+)
 from moldau.cli.support.machine.errors import Refused
 from moldau.client.admin.partition_values import (
     PartitionReassignment,
@@ -52,13 +59,6 @@ class Plan(NamedTuple):
     @property
     def replicas(self) -> dict[TopicPartition, tuple[int, ...]]:
         return dict(self.partitions)
-
-
-class Move(NamedTuple):
-    """From which brokers a partition is copied, and to which."""
-
-    sources: frozenset[int]
-    destinations: frozenset[int]
 
 
 class PartitionState(NamedTuple):
@@ -204,51 +204,6 @@ def _twice(values: Iterable[T]) -> list[T]:
 
 def _java_list(values: Iterable[object]) -> str:
     return f"[{', '.join(map(str, values))}]"
-
-
-# Moves and throttles.
-
-
-def moves(
-    ongoing: Mapping[TopicPartition, PartitionReassignment],
-    proposed: Mapping[TopicPartition, Sequence[int]],
-    current: Mapping[TopicPartition, Sequence[int]],
-) -> dict[TopicPartition, Move]:
-    """All moves: those in progress, and those proposed in their place or in addition."""
-    found = {
-        key: Move(
-            frozenset(each.replicas) - frozenset(each.adding_replicas),
-            frozenset(each.adding_replicas),
-        )
-        for key, each in ongoing.items()
-    }
-    for key, replicas in proposed.items():
-        # A partition that is moving already is still copied from where it came from.
-        sources = found[key].sources if key in found else frozenset(current[key])
-        found[key] = Move(sources, frozenset(replicas) - sources)
-    return found
-
-
-def leader_throttles(moving: Mapping[TopicPartition, Move]) -> dict[str, str]:
-    """By topic the value of leader.replication.throttled.replicas."""
-    return _throttles({key: move.sources for key, move in moving.items()})
-
-
-def follower_throttles(moving: Mapping[TopicPartition, Move]) -> dict[str, str]:
-    """By topic the value of follower.replication.throttled.replicas."""
-    return _throttles({key: move.destinations - move.sources for key, move in moving.items()})
-
-
-def _throttles(brokers: Mapping[TopicPartition, Iterable[int]]) -> dict[str, str]:
-    found: dict[str, list[str]] = {}
-    for key, ids in brokers.items():
-        found.setdefault(key.topic, []).extend(f"{key.partition}:{each}" for each in ids)
-    # As texts, as Kafka's tool sorts them.
-    return {topic: ",".join(sorted(each)) for topic, each in found.items()}
-
-
-def reassigning_brokers(moving: Mapping[TopicPartition, Move]) -> list[int]:
-    return sorted({each for move in moving.values() for each in move.sources | move.destinations})
 
 
 # Texts.

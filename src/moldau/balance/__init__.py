@@ -1,0 +1,1 @@
+"""Balance a cluster: plan which replicas move, and move them."""

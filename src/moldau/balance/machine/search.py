@@ -1,0 +1,299 @@
+"""Steps that bring brokers into their bands: leadership first, since it moves no bytes, then
+moves, then swaps.
+
+The broker that costs most is served first, for the resource it is furthest off in. Of all
+candidates the one with the most gain for its bytes is taken. In large clusters only the most
+promising replicas and partners are weighed (`Effort`). The search ends when no broker finds a step
+that lowers the cost, so a search that starts where another one ended finds nothing.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from moldau.balance.machine.model import Loads, Resource
+from moldau.balance.machine.placement import (
+    LED_RESOURCES,
+    NOTHING,
+    Lead,
+    Move,
+    Placement,
+    Step,
+    Violation,
+)
+
+__all__ = ["Effort", "Search"]
+
+_GAIN_MIN = 1e-9
+_FREE_BYTES = 0.02
+"""What a step counts that copies nothing, in mean partitions: fewer steps are better too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    replicas: int
+    """Replicas of a broker that are weighed for one step."""
+    partners: int
+    """Brokers that are weighed as the other side."""
+    swapped: int
+    """Replicas of each side that are weighed for a swap."""
+    thrift: float = 1.0
+    """How much bytes count against gain; 0 takes the largest gain."""
+
+
+class _Best:
+    """The best of the steps that were offered; ties go to the first by number."""
+
+    __slots__ = ("score", "steps")
+
+    def __init__(self) -> None:
+        self.score = 0.0
+        self.steps: tuple[Step, ...] = ()
+
+    def offer(self, score: float, steps: tuple[Step, ...]) -> None:
+        if score > self.score or (score == self.score and steps < self.steps):
+            self.score, self.steps = score, steps
+
+
+class Search:
+    def __init__(self, placement: Placement, effort: Effort, reasons: dict[int, str]) -> None:
+        self._at = placement
+        self._effort = effort
+        self._reasons = reasons
+        self._usable = frozenset(placement.usable)
+        self._lists: dict[tuple[int, int, bool], list[int]] = {}
+        """Replicas chosen before: choosing them again for each step would take most of the time."""
+        self._stale = False
+        """Whether replicas have moved since the lists were made."""
+        self.steps = 0
+
+    def run(self, steps_max: int) -> None:
+        """Take steps until none helps, or so many candidates have been weighed."""
+        at = self._at
+        self._forget_lists()
+        stuck: set[int] = set()
+        moved = False
+        heap = [(-at.cost[each], each) for each in at.usable if at.cost[each] > _GAIN_MIN]
+        heapq.heapify(heap)
+        while self.steps < steps_max:
+            if not heap:
+                if not moved:
+                    return
+                # Those that were stuck may have new partners.
+                moved = False
+                stuck.clear()
+                self._forget_lists()
+                heap = [(-at.cost[each], each) for each in at.usable if at.cost[each] > _GAIN_MIN]
+                heapq.heapify(heap)
+                continue
+            cost, broker = heapq.heappop(heap)
+            if broker in stuck or -cost != at.cost[broker]:
+                continue
+            taken = self._improve(broker)
+            if taken is None:
+                stuck.add(broker)
+                continue
+            moved = True
+            for each in {side for step in taken for side in (step.source, step.target)}:
+                stuck.discard(each)
+                if at.cost[each] > _GAIN_MIN:
+                    heapq.heappush(heap, (-at.cost[each], each))
+
+    def _improve(self, broker: int) -> tuple[Step, ...] | None:
+        steps = self._step_of(broker)
+        if steps is None and self._stale and self._lists:
+            self._forget_lists()
+            steps = self._step_of(broker)
+        if steps is not None:
+            self._at.apply(steps)
+            self._stale = True
+        return steps
+
+    def _forget_lists(self) -> None:
+        self._lists.clear()
+        self._stale = False
+
+    def _step_of(self, broker: int) -> tuple[Step, ...] | None:
+        for violation in self._at.violations(broker):
+            best = _Best()
+            self._weigh_leads(broker, violation, best)
+            self._weigh_moves(broker, violation, best)
+            if not best.steps:
+                self._weigh_lead_chains(broker, violation, best)
+                self._weigh_swaps(broker, violation, best)
+            if best.steps:
+                self._explain(broker, violation, best.steps)
+                return best.steps
+        return None
+
+    def _explain(self, broker: int, violation: Violation, steps: Sequence[Step]) -> None:
+        much = "more" if violation.amount > 0 else "less"
+        label = Resource(violation.resource).label
+        words = f"broker {self._at.brokers[broker].id} has {much} than its share of {label}"
+        for step in steps:
+            self._reasons.setdefault(step.partition, words)
+
+    # Candidates.
+
+    def _weigh_one(self, step: Step, uses: Loads, best: _Best) -> None:
+        """Offer a step that takes load from one broker and gives it to another."""
+        self.steps += 1
+        at, source, target = self._at, step.source, step.target
+        gain = at.cost[target] - at.cost_with(target, uses, NOTHING)
+        if gain + at.cost[source] <= _GAIN_MIN:
+            return
+        gain += at.cost[source] - at.cost_with(source, NOTHING, uses)
+        if gain > _GAIN_MIN:
+            best.offer(gain / self._price(at.bytes_of(step)), (step,))
+
+    def _weigh_two(
+        self, steps: tuple[Step, Step], changes: Sequence[tuple[int, Loads, Loads]], best: _Best
+    ) -> None:
+        self.steps += 1
+        at = self._at
+        gain = 0.0
+        for broker, more, less in changes:
+            gain += at.cost[broker] - at.cost_with(broker, more, less)
+        if gain > _GAIN_MIN:
+            copied = at.bytes_of(steps[0]) + at.bytes_of(steps[1])
+            best.offer(gain / self._price(copied), steps)
+
+    def _price(self, copied: float) -> float:
+        whole: float = max(0.0, copied) / self._at.mean_size + _FREE_BYTES
+        return whole if self._effort.thrift == 1.0 else math.pow(whole, self._effort.thrift)
+
+    def _weigh_leads(self, broker: int, violation: Violation, best: _Best) -> None:
+        at = self._at
+        if violation.resource not in LED_RESOURCES:
+            return
+        gives = violation.amount > 0
+        for partition in self._led(broker, violation, self._effort.replicas * 4, gives=gives):
+            replicas, uses = at.replicas[partition], at.lead_load(partition)
+            if not gives:
+                self._weigh_one(Lead(partition, replicas[0], broker), uses, best)
+                continue
+            for other in replicas[1:]:
+                if other in self._usable:
+                    self._weigh_one(Lead(partition, broker, other), uses, best)
+
+    def _weigh_lead_chains(self, broker: int, violation: Violation, best: _Best) -> None:
+        """A broker between two that takes leadership of one partition and gives that of another."""
+        at, width = self._at, self._effort.swapped
+        if violation.amount < 0:
+            return
+        for first in self._led(broker, violation, width, gives=True):
+            one = at.lead_load(first)
+            for middle in at.replicas[first][1:]:
+                if middle not in self._usable:
+                    continue
+                for second in self._led(middle, violation, width, gives=True):
+                    two = at.lead_load(second)
+                    for end in at.replicas[second][1:]:
+                        if end != broker and end in self._usable:
+                            self._weigh_two(
+                                (Lead(first, broker, middle), Lead(second, middle, end)),
+                                ((broker, NOTHING, one), (middle, one, two), (end, two, NOTHING)),
+                                best,
+                            )
+
+    def _weigh_moves(self, broker: int, violation: Violation, best: _Best) -> None:
+        at, count = self._at, self._effort.replicas
+        gives = violation.amount > 0
+        for partner in self._partners(broker, violation):
+            source, target = (broker, partner) if gives else (partner, broker)
+            for partition in self._chosen(source, violation, count):
+                if at.may_move(partition, source) and at.fits(partition, source, target):
+                    uses = at.used(partition, source)
+                    self._weigh_one(Move(partition, source, target), uses, best)
+
+    def _weigh_swaps(self, broker: int, violation: Violation, best: _Best) -> None:
+        at, width = self._at, self._effort.swapped
+        if broker not in at.receives:
+            return
+        mine = [p for p in self._chosen(broker, violation, width) if at.may_move(p, broker)]
+        for partner in self._partners(broker, violation)[:width]:
+            if partner not in at.receives:
+                continue
+            theirs = [p for p in self._chosen(partner, violation, width) if at.may_move(p, partner)]
+            for one in mine:
+                if not at.fits(one, broker, partner):
+                    continue
+                given = at.used(one, broker)
+                for two in theirs:
+                    if not at.fits(two, partner, broker):
+                        continue
+                    taken = at.used(two, partner)
+                    self._weigh_two(
+                        (Move(one, broker, partner), Move(two, partner, broker)),
+                        ((broker, taken, given), (partner, given, taken)),
+                        best,
+                    )
+
+    def _partners(self, broker: int, violation: Violation) -> list[int]:
+        """The brokers with the least of a resource to give to, or with the most to take from.
+
+        As many again of the broker's own rack: where each rack has one replica of a partition,
+        replicas move within racks only.
+        """
+        at, resource, count = self._at, violation.resource, self._effort.partners
+        sign = 1.0 if violation.amount > 0 else -1.0
+        if sign < 0 and broker not in at.receives:
+            return []
+        pool = at.receivers if sign > 0 else at.usable
+        load = at.load
+
+        def amount(each: int) -> tuple[float, int]:
+            return sign * load[each][resource], each
+
+        if len(pool) <= count:
+            return [each for each in sorted(pool, key=amount) if each != broker]
+        near = [each for each in at.rack_mates(broker) if sign < 0 or each in at.receives]
+        found = [
+            *heapq.nsmallest(count, near, key=amount),
+            *heapq.nsmallest(count, pool, key=amount),
+        ]
+        return [each for each in dict.fromkeys(found) if each != broker]
+
+    def _led(self, broker: int, violation: Violation, count: int, *, gives: bool) -> list[int]:
+        """Partitions that a broker leads, or follows and could lead, the most useful first."""
+        at, resource = self._at, violation.resource
+        replicas, needed = at.replicas, abs(violation.amount)
+        found = [p for p in at.hosted[broker] if (replicas[p][0] == broker) is gives and at.free[p]]
+        if len(found) <= count:
+            return sorted(found)
+
+        def off(partition: int) -> tuple[float, float, int]:
+            # All count one leader; those that move the least traffic disturb the least.
+            uses = at.lead_load(partition)
+            return abs(uses[resource] - needed), uses[Resource.NETWORK_OUT], partition
+
+        return heapq.nsmallest(count, found, key=off)
+
+    def _chosen(self, broker: int, violation: Violation, count: int) -> list[int]:
+        """Replicas of a broker, those first that bring most of what is missing for their bytes."""
+        at, resource = self._at, violation.resource
+        hosted = at.hosted[broker]
+        if len(hosted) <= count:
+            return sorted(hosted)
+        key = (broker, resource, violation.amount > 0)
+        if key in self._lists:
+            kept = [each for each in self._lists[key] if each in hosted]
+            if len(kept) >= count:
+                return kept[:count]
+        needed = abs(violation.amount)
+        leaders, followers, parts = at.leader_loads, at.follower_loads, at.partitions
+        replicas = at.replicas
+
+        def worth(partition: int) -> tuple[float, int]:
+            table = leaders if replicas[partition][0] == broker else followers
+            brought = table[partition][resource]
+            # What overshoots by much only moves the trouble.
+            useful = brought if brought <= needed * 2 else needed * needed / brought
+            return -useful / (parts[partition].disk + 1.0), partition
+
+        most = 4 * max(self._effort.replicas, self._effort.swapped)
+        self._lists[key] = heapq.nsmallest(most, hosted, key=worth)
+        return self._lists[key][:count]

@@ -1,0 +1,116 @@
+"""Read a cluster's load: brokers and replicas from metadata, sizes from the log directories, and
+traffic from the brokers' metrics pages where they are given.
+"""
+
+from __future__ import annotations
+
+import http.client
+import time
+import urllib.request
+from collections.abc import Iterable, Mapping, Sequence
+
+from moldau.balance.machine.model import Broker, Cluster, Impossible, Partition, Resource
+from moldau.balance.machine.traffic import Rates, shared_traffic, topic_rates
+from moldau.client.admin import Admin, LogDirDescription
+from moldau.client.topics import TopicPartition
+from moldau.metrics.parsing import parse
+
+__all__ = ["read_cluster", "read_traffic"]
+
+DISK_LIMIT = 0.9
+"""The share of a broker's disks that replicas may fill."""
+_PAGE_SECONDS_MAX = 10.0
+_PAGE_BYTES_MAX = 64 << 20
+
+
+def read_cluster(
+    admin: Admin, rates: Mapping[str, Rates] | None = None, *, disk_limit: float = DISK_LIMIT
+) -> Cluster:
+    """Partitions without a leader are fixed: there is nothing to copy them from."""
+    nodes = {node.id: node for node in admin.describe_cluster().nodes}
+    folders = admin.describe_log_dirs(sorted(nodes), check=False).values_by_key
+    sizes = _sizes(folders)
+    names = sorted(admin.list_topics(list_internal=True))
+    # A topic may be deleted between the two requests.
+    described = admin.describe_topics(names, check=False).values_by_key if names else {}
+    partitions = []
+    for topic in described.values():
+        for each in topic.partitions:
+            copies = sizes.get(TopicPartition(topic.name, each.partition), {})
+            leader = each.leader.id if each.leader is not None else -1
+            size = copies.get(leader, max(copies.values(), default=0))
+            partitions.append(
+                Partition(
+                    topic.name,
+                    each.partition,
+                    tuple(node.id for node in each.replicas),
+                    disk=float(size),
+                    fixed=leader not in nodes,
+                )
+            )
+    known = set(nodes) | {broker for each in partitions for broker in each.replicas}
+    brokers = [
+        Broker(
+            each,
+            rack=nodes[each].rack if each in nodes else None,
+            alive=each in nodes,
+            capacity=_capacity(folders.get(each, {}), disk_limit),
+        )
+        for each in sorted(known)
+    ]
+    return Cluster(brokers, shared_traffic(partitions, rates or {}))
+
+
+def _sizes(
+    folders: Mapping[int, Mapping[str, LogDirDescription]],
+) -> dict[TopicPartition, dict[int, int]]:
+    found: dict[TopicPartition, dict[int, int]] = {}
+    for broker, described in folders.items():
+        for folder in described.values():
+            for key, replica in folder.replica_infos.items():
+                if not replica.is_future:
+                    found.setdefault(key, {})[broker] = replica.size
+    return found
+
+
+def _capacity(folders: Mapping[str, LogDirDescription], limit: float) -> dict[Resource, float]:
+    """What replicas may use: what they have and what is free, less a reserve.
+
+    Other programs may fill the same disk, and directories may share one.
+    """
+    online = [each for each in folders.values() if each.error is None]
+    if not online or any(each.total_bytes is None or each.total_bytes < 0 for each in online):
+        return {}
+    disks = {(each.total_bytes, each.usable_bytes) for each in online}
+    free = sum((usable or 0) - (1 - limit) * (total or 0) for total, usable in disks)
+    used = sum(replica.size for each in online for replica in each.replica_infos.values())
+    return {Resource.DISK: used + free} if used + free > 0 else {Resource.DISK: float(used or 1)}
+
+
+def read_traffic(addresses: Sequence[str], seconds: float) -> dict[str, Rates]:
+    """Bytes per second by topic, from two readings of the metrics pages of all brokers."""
+    before, then = _pages(addresses), time.monotonic()
+    time.sleep(seconds)
+    after, now = _pages(addresses), time.monotonic()
+    return topic_rates(before, after, now - then)
+
+
+def _pages(addresses: Iterable[str]) -> list[list[tuple[str, str, float]]]:
+    return [
+        [(each.name, each.label("topic"), each.value) for each in parse(_page(address))]
+        for address in addresses
+    ]
+
+
+def _page(address: str) -> str:
+    base = address if address.startswith(("http://", "https://")) else f"http://{address}"
+    url = base.rstrip("/").removesuffix("/metrics") + "/metrics"
+    try:
+        with urllib.request.urlopen(url, timeout=_PAGE_SECONDS_MAX) as answer:
+            text: str = answer.read(_PAGE_BYTES_MAX).decode(errors="replace")
+            return text
+    except (OSError, ValueError, http.client.HTTPException) as error:
+        reason = getattr(error, "reason", error)
+        raise Impossible(
+            f"{url}: {reason}. Start the brokers with --metrics-port, or leave out --metrics"
+        ) from None
