@@ -61,7 +61,7 @@ def load(row: BuiltIn) -> Any:
 
 def section(row: BuiltIn) -> str:
     connector = load(row)
-    extra = f" Needs `pip install 'moldau[{row.extra}]'`." if row.extra else ""
+    extra = f" Needs `pip install '.[{row.extra}]'`." if row.extra else ""
     names = "".join(f"- `{name}`\n" for name in row.java_names)
     known = f"\nAlso chosen by:\n\n{names}" if names else ""
     table = "".join(setting(key) for key in connector.config().values() if not key.internal)
