@@ -55,6 +55,9 @@ class PushTelemetryHandler:
         if payload is not None:
             try:
                 self._receive(payload)
+            except ApiError:
+                # The metrics are wrong, which is the client's affair.
+                raise
             except Exception as error:
                 # The receiver is not our code, and may fail because of the metrics.
                 logger.exception("the receiver of client metrics failed")
