@@ -22,6 +22,9 @@ _CLOSE_TIMEOUT_S: Final = 10.0
 _START_TIMEOUT_S: Final = 10.0
 #: ksqlDB's own defaults where they differ from Kafka Streams'.
 _DEFAULTS: Final[Mapping[str, Any]] = {
+    # ksqlDB's applications are members of consumer groups, whose members get their tasks at once;
+    # those of streams groups get them with a later heartbeat.
+    "group.protocol": "classic",
     "auto.offset.reset": "latest",
     "commit.interval.ms": 2000,
     "processing.guarantee": "at_least_once",
@@ -45,7 +48,7 @@ class QueryHost:
     def start(
         self, query: PersistentQuery, overrides: Mapping[str, Any], *, transient: bool = False
     ) -> None:
-        """Start a query, or start it anew with another topology."""
+        """Start a query, or replace it with another topology."""
         self.stop(query.id)
         settings: dict[str, Any] = {**_DEFAULTS}
         if transient:
