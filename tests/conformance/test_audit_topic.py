@@ -175,6 +175,7 @@ def test_three_nodes_one_of_which_dies(tmp_path_factory: pytest.TempPathFactory)
             node.spawn()
         settings = admin_settings(cluster.bootstrap) | {"default.api.timeout.ms": "120000"}
         with Admin(settings) as admin:
+            eventually(lambda: len(admin.describe_cluster().nodes) == 3, what="three brokers")
             admin.create_topics([NewTopic("payments", 3, 3)])
             denied_write(cluster.bootstrap, "payments")
             reader = Reader(cluster.bootstrap)

@@ -23,6 +23,7 @@ from support.ports import free_port
 from support.processes import BrokerProcess, apache_kafka, kafka_missing, moldau
 from support.raw import RawConnection
 from support.secured import USERS
+from support.waiting import eventually
 
 pytestmark = pytest.mark.skipif(not shutil.which("openssl"), reason="openssl makes certificates")
 
@@ -84,6 +85,10 @@ class Site:
                 attempt(raw)
             return time.monotonic() - began
 
+    def listens_for_sasl(self) -> bool:
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", self.sasl_port)) == 0
+
     def with_wrong_password(self) -> float:
         connection = RawConnection(self.sasl_port)
         handshake = SaslHandshakeRequest(mechanism="PLAIN")
@@ -123,6 +128,8 @@ def either(
 def test_only_failed_sasl_logins_are_delayed(either: BrokerProcess, site: Site) -> None:
     """connection.failed.authentication.delay.ms slows down guessing of passwords. A failed TLS
     handshake ends at once: nothing can be guessed."""
+    # Kafka opens one listener after the other.
+    eventually(site.listens_for_sasl, what="the SASL listener")
     assert site.with_wrong_password() >= DELAY_S
     assert site.without_certificate() < DELAY_S
     assert site.without_tls() < DELAY_S

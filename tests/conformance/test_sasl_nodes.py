@@ -16,6 +16,7 @@ from moldau.client.admin import (
 from moldau.client.errors import SaslAuthenticationFailedError
 from support.cluster import ClusterUnderTest
 from support.secured import SCRAM_MODULE, USERS, client_settings
+from support.waiting import eventually
 
 SESSION_S = 10
 PROPERTIES = {
@@ -42,6 +43,7 @@ def test_three_nodes_log_in_to_one_another(tmp_path_factory: pytest.TempPathFact
             node.spawn()
         alice = client_settings(cluster.bootstrap, "PLAIN", "alice", "alice-secret")
         with Admin(alice | {"default.api.timeout.ms": "120000"}) as admin:
+            eventually(lambda: len(admin.describe_cluster().nodes) == 3, what="three brokers")
             admin.create_topics([NewTopic("copied", 3, 3)])
             info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096)
             admin.alter_user_scram_credentials([UserScramCredentialUpsertion("eve", info, b"e")])
