@@ -53,7 +53,9 @@ class Elasticsearch:
         """The documents of an index by id."""
         self.ask("POST", f"/{index}/_refresh")
         found = self.ask("GET", f"/{index}/_search?size=1000")
-        return {hit["_id"]: hit["_source"] for hit in found["hits"]["hits"]}
+        # An index that is not there yet has none.
+        hits = found.get("hits", {}).get("hits", [])
+        return {hit["_id"]: hit["_source"] for hit in hits}
 
 
 @contextlib.contextmanager
