@@ -30,9 +30,11 @@ class MongoDb:
             raise ConnectError(
                 "pymongo is not installed: pip install 'moldau[connect]' adds it"
             ) from None
-        self.client: Any = self.driver.MongoClient(
-            config["connection.uri"], serverSelectionTimeoutMS=10_000, tz_aware=True
-        )
+        uri = config["connection.uri"]
+        options: dict[str, Any] = {"tz_aware": True}
+        if "serverselectiontimeoutms=" not in uri.lower():
+            options["serverSelectionTimeoutMS"] = 10_000
+        self.client: Any = self.driver.MongoClient(uri, **options)
 
     def failure(self, error: Exception, what: str) -> ConnectError:
         away = (self.errors.ConnectionFailure, self.errors.ExecutionTimeout)
