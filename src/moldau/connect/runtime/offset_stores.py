@@ -70,7 +70,7 @@ class FileOffsets:
         if data.startswith(b"\xac\xed"):
             raise ConnectError(
                 f"{self._path} was written by Java's Connect, whose format only Java reads. Set "
-                "offset.storage.file.filename to another file; sources then begin anew"
+                "offset.storage.file.filename to another file; sources then begin at the start"
             )
         for number, line in enumerate(data.splitlines(), start=1):
             try:

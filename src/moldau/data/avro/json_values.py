@@ -292,7 +292,7 @@ def _write_union(branches: dict[str, Convert], value: Any) -> Any:
     for name in _candidates(value):
         if name in branches:
             return {name: branches[name](value)}
-    raise DataError(f"{_shown(value)} is no value of a union of {_listed(branches)}")
+    raise DataError(f"{_shown(value)} is not a value of a union of {_listed(branches)}")
 
 
 def _candidates(value: Any) -> tuple[str, ...]:

@@ -80,7 +80,7 @@ def _of_tink(algorithm: str, message: bytes) -> bytes:
     size, number = _ALGORITHMS[algorithm]
     found = bytes_fields(message, number)
     if len(found) != 1 or len(found[0]) != size:
-        raise RuleError(f"the registry's DEK is no key of {algorithm}")
+        raise RuleError(f"the registry's DEK is not a key of {algorithm}")
     return found[0]
 
 
