@@ -58,6 +58,7 @@ class RegistryConfig:
     leader_read_timeout_ms: int
     cache_size: int
     rejects_empty_subject: bool
+    has_associations: bool
     permissions_file: str | None
     limits: Mapping[str, int]
     clients: Mapping[str, str] = field(repr=False)
@@ -118,6 +119,7 @@ class RegistryConfig:
             leader_read_timeout_ms=values["leader.read.timeout.ms"],
             cache_size=values["schema.cache.size"],
             rejects_empty_subject=values["schema.reject.empty.subject"],
+            has_associations=values["associations.enable"],
             permissions_file=values["subject.permissions.file"],
             limits={
                 kind: min(

@@ -16,6 +16,7 @@ DEFAULT_PORT: Final = 8081
 STORE_PREFIX: Final = "kafkastore."
 
 _TABLE = """
+associations.enable                    boolean  true        l
 avro.compatibility.level               string   ""          m
 context.search.default.limit           int      2147483647  l  >=1
 context.search.max.limit               int      2147483647  l  >=1

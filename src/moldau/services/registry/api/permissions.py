@@ -36,6 +36,7 @@ logger = logging.getLogger(__name__)
 _KEY: Final = "subject.permissions.file"
 _CONTEXT: Final = "/contexts/{context}"
 _KEYS: Final = "/dek-registry/v1"
+_RESOURCES: Final = "/associations/resources"
 _OPERATIONS: Final = {"GET": "READ", "POST": "WRITE", "PUT": "CONFIG", "DELETE": "DELETE"}
 
 
@@ -83,7 +84,9 @@ class _Guard:
 
     def around(self, route: Route) -> Callable[[Request], Any]:
         handler, path = route.handler, route.path.removeprefix(_CONTEXT)
-        if path in ("/subjects", "/schemas"):
+        if path in ("/subjects", "/schemas") or (
+            path.startswith(_RESOURCES) and route.method == "GET"
+        ):
             return lambda request: self._readable(request, handler(request))
         if path.startswith(("/schemas/ids/", "/schemas/guids/")):
             return _first(self._check_schema, handler)
@@ -165,6 +168,10 @@ def _operation(method: str, path: str) -> str | None:
     """None: any user that may use the registry."""
     operation = _OPERATIONS[method]
     if path.startswith(_KEYS):
+        return "WRITE" if operation == "CONFIG" else operation
+    if path == "/associations:batchGet":
+        return "READ"
+    if path.startswith("/associations"):
         return "WRITE" if operation == "CONFIG" else operation
     if path.startswith(("/config", "/mode")) or path == "":
         if method != "GET":

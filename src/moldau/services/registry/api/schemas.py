@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from moldau.http.request import Answer, Request
 from moldau.services.registry.api.parameters import paged, prefix_of, query_subject
 from moldau.services.registry.api.rendered import RenderedSchemas
 from moldau.services.registry.api.subjects import add_tags, qualify_references, raw_text
+from moldau.services.registry.machine.associations import STRONG, WEAK, Filter
+from moldau.services.registry.machine.errors import InvalidRequest
 from moldau.services.registry.machine.schemas import StoredSchema
 from moldau.services.registry.machine.subjects import context_of
 from moldau.services.registry.service import RegistryService
 
 __all__ = ["SchemasApi"]
+
+_NONE: Final = "NONE"
 
 
 class SchemasApi:
@@ -34,7 +38,27 @@ class SchemasApi:
             aliases=request.flag("aliases"),
             rule_type=request.text("ruleType"),
         )
+        if any(name in request.query for name in ("resourceType", "associationType", "lifecycle")):
+            found = self._associated(request, found)
         return paged(request, found, self._service.config.limits["schema"])
+
+    def _associated(self, request: Request, found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Those with such associations; the lifecycle NONE means those without any."""
+        lifecycles = request.query.get("lifecycle", [])
+        for each in lifecycles:
+            if each not in (STRONG, WEAK, _NONE):
+                raise InvalidRequest(f"lifecycle must be STRONG, WEAK or NONE, not {each!r}")
+        wanted = Filter(request.text("resourceType"), request.query.get("associationType", ()))
+        kept = []
+        for body in found:
+            present = self._registry.state.associations.of_subject(body["subject"], wanted)
+            matching = [each for each in present if not lifecycles or each.lifecycle in lifecycles]
+            if matching:
+                shown = [each.to_json() for each in matching]
+                kept.append({**body, "associations": shown})
+            elif not present and _NONE in lifecycles:
+                kept.append(body)
+        return kept
 
     def get_by_id(self, request: Request) -> dict[str, Any] | Answer:
         stored = self._by_id(request)

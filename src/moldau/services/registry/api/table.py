@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from moldau.http.machine.routes import Parameter, Route
+from moldau.services.registry.api.associations import AssociationsApi
 from moldau.services.registry.api.compatibility import CompatibilityApi
 from moldau.services.registry.api.configs import ConfigsApi
 from moldau.services.registry.api.keys import KeysApi
@@ -35,6 +36,13 @@ _NUMBER: Final = {"type": "integer", "format": "int32"}
 _TEXT: Final = {"type": "string"}
 _PARAMETERS: Final[dict[str, tuple[dict[str, Any], str]]] = {
     "algorithm": (_TEXT, "AES128_GCM, AES256_GCM (the default) or AES256_SIV"),
+    "associationType": (_TEXT, "key or value; may be repeated"),
+    "cascadeLifecycle": (_FLAG, "also subjects that belong to the topic"),
+    "context": (_TEXT, "the context of subjects that name none"),
+    "dryRun": (_FLAG, "check, and change nothing"),
+    "includeSchemas": (_FLAG, "with the newest schemas of the subjects"),
+    "lifecycle": ({"type": "string", "enum": ["STRONG", "WEAK"]}, "only with this lifecycle"),
+    "resourceType": (_TEXT, "topic, which is the only one"),
     "aliases": (_FLAG, "also subjects that an alias stands for"),
     "contextPrefix": (_TEXT, "only contexts that begin with this"),
     "defaultToGlobal": (_FLAG, "what applies, where the subject has none of its own"),
@@ -144,6 +152,8 @@ def _plain_routes(service: RegistryService) -> Iterator[Route]:
         yield _get(path, handler, f"The server's {name}", about, {"type": "object"})
     yield from _subjects(SubjectsApi(service))
     yield from _schemas(SchemasApi(service))
+    if service.config.has_associations:
+        yield from _associations(AssociationsApi(service))
     yield from _compatibility(CompatibilityApi(service))
     yield from _settings(ConfigsApi(service))
     yield from _keys(KeysApi(service))
@@ -204,7 +214,8 @@ def _schemas(api: SchemasApi) -> Iterator[Route]:
     schema = _of("Schema")
     yield _get(
         "/schemas", api.list_schemas, "List schemas", tag, {"type": "array", "items": schema},
-        "subjectPrefix aliases deleted latestOnly ruleType offset limit",
+        "subjectPrefix aliases deleted latestOnly ruleType resourceType associationType lifecycle "
+        "offset limit",
     )  # fmt: skip
     yield _get("/schemas/types", api.list_types, "Types of schemas", tag, _TEXTS)
     yield _get(
@@ -223,6 +234,48 @@ def _schemas(api: SchemasApi) -> Iterator[Route]:
     guid = "/schemas/guids/{guid}"
     yield _get(guid, api.get_by_guid, "A schema by its guid", tag, schema, "format")
     yield _get(guid + "/ids", api.list_ids_of_guid, "Ids with a guid", tag, _OBJECTS)
+
+
+def _associations(api: AssociationsApi) -> Iterator[Route]:
+    tag = "Associations (v1)"
+    found, thing = _OBJECTS, {"type": "object"}
+    wanted = "resourceType associationType lifecycle offset limit"
+    yield _get(
+        "/associations/subjects/{subject}", api.by_subject, "Associations of a subject", tag, found,
+        wanted,
+    )  # fmt: skip
+    resource = "/associations/resources/{resource}"
+    yield _get(
+        resource + "/{resourceName}", api.by_name, "Associations of a namespace and name", tag,
+        found, wanted,
+    )  # fmt: skip
+    yield _get(resource, api.by_id, "Associations of a resource by its id", tag, found, wanted)
+    yield _post(
+        "/associations", api.create, "Create associations", tag, thing, "context dryRun", body=thing
+    )
+    yield _put(
+        resource, api.create_or_update, "Create or update associations", tag, thing,
+        "context dryRun", body=thing,
+    )  # fmt: skip
+    yield _gone(
+        _delete(
+            resource, api.delete, "Delete associations", tag, None,
+            "resourceType associationType cascadeLifecycle dryRun",
+        )
+    )  # fmt: skip
+    several = {207: thing}
+    # The first was the name of the second.
+    for path in ("/associations:batch", "/associations:batchMutate"):
+        route = _post(
+            path, api.change_several, "Create, update and delete associations", tag, thing,
+            "context dryRun", body=thing,
+        )  # fmt: skip
+        yield replace(route, responses=several)
+    route = _post(
+        "/associations:batchGet", api.get_several, "Associations of several resources", tag, thing,
+        "includeSchemas", body=thing,
+    )  # fmt: skip
+    yield replace(route, responses=several)
 
 
 def _compatibility(api: CompatibilityApi) -> Iterator[Route]:

@@ -9,6 +9,7 @@ from moldau.services.registry.machine.decision import Decision
 from moldau.services.registry.machine.errors import (
     context_not_empty,
     reference_exists,
+    subject_associated,
     subject_not_found,
     subject_not_soft_deleted,
     subject_soft_deleted,
@@ -51,6 +52,9 @@ class Deletion:
         if self._referrers(subject, version):
             raise reference_exists(subject, version)
         if not permanent:
+            others = (each for each in self._state.versions(subject) if each.version != version)
+            if next(others, None) is None and self._state.associations.of_subject(subject):
+                raise subject_associated(subject)
             return Decision((SchemaSet(subject, version, stored.as_deleted()),), version)
         if not stored.deleted:
             raise version_not_soft_deleted(subject, version)
@@ -66,6 +70,8 @@ class Deletion:
         if not permanent and not self._state.has_subject(subject, deleted=False):
             raise subject_soft_deleted(subject)
         self._scopes.check_writable(subject)
+        if self._state.associations.of_subject(subject):
+            raise subject_associated(subject)
         doomed = self._state.versions(subject, deleted=permanent)
         for each in doomed:
             if self._referrers(subject, each.version) - {subject}:
@@ -80,6 +86,17 @@ class Deletion:
         records: list[Record] = [SchemaSet(subject, each, None) for each in reversed(versions)]
         records += self._settings_removed(subject)
         return Decision((*records, self._ids_kept()), versions)
+
+    def purge_subject(self, subject: str) -> list[Record]:
+        """All versions, whether they are deleted softly or not."""
+        doomed = self._state.versions(subject, deleted=True)
+        for each in doomed:
+            if self._referrers(subject, each.version) - {subject}:
+                raise reference_exists(subject, each.version)
+        if not doomed:
+            return []
+        removed = [SchemaSet(subject, each.version, None) for each in reversed(doomed)]
+        return [*removed, *self._settings_removed(subject), self._ids_kept()]
 
     def delete_context(self, name: str) -> Decision[None]:
         if self._state.has_subject(name, deleted=True):

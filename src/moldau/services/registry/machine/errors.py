@@ -11,23 +11,30 @@ __all__ = [
     "InvalidRequest",
     "InvalidSchema",
     "RegistryError",
+    "association_exists",
+    "association_frozen",
     "association_not_found",
     "compatibility_not_configured",
     "context_not_empty",
     "id_not_found",
+    "invalid_association",
     "invalid_compatibility",
     "invalid_mode",
     "invalid_rule_set",
     "invalid_subject",
     "invalid_version",
     "mode_not_configured",
+    "no_active_version",
     "not_permitted",
     "reference_exists",
+    "references_exist",
     "schema_not_found",
     "schema_too_large",
+    "subject_associated",
     "subject_not_found",
     "subject_not_soft_deleted",
     "subject_soft_deleted",
+    "subject_strongly_associated",
     "version_not_found",
     "version_not_soft_deleted",
     "version_soft_deleted",
@@ -143,6 +150,47 @@ def association_not_found(resource: str) -> RegistryError:
     return RegistryError(_NOT_FOUND, 40410, f"Association for '{resource}' not found.")
 
 
+def association_exists(association_type: str, resource: str) -> RegistryError:
+    return RegistryError(
+        _CONFLICT,
+        40903,
+        f"An association of type '{association_type}' already exists for resource '{resource}'",
+    )
+
+
+def subject_associated(subject: str) -> RegistryError:
+    return RegistryError(_CONFLICT, 40904, f"An association already exists for subject '{subject}'")
+
+
+def subject_strongly_associated(subject: str) -> RegistryError:
+    return RegistryError(
+        _CONFLICT, 40905, f"A strong association already exists for subject '{subject}'"
+    )
+
+
+def no_active_version(subject: str) -> RegistryError:
+    return RegistryError(
+        _CONFLICT, 40907, f"No active (non-deleted) version exists for subject '{subject}'"
+    )
+
+
+def association_frozen(association_type: str, subject: str) -> RegistryError:
+    # The two spaces are Confluent's.
+    return RegistryError(
+        _CONFLICT,
+        40908,
+        f"The association of type  '{association_type}' is frozen for subject '{subject}'",
+    )
+
+
+def invalid_association(field: str, detail: str) -> RegistryError:
+    return RegistryError(
+        _UNPROCESSABLE,
+        42212,
+        f"The association specified an invalid value for property: '{field}', detail: {detail}",
+    )
+
+
 def invalid_version(version: str) -> RegistryError:
     return RegistryError(
         _UNPROCESSABLE,
@@ -173,8 +221,12 @@ def not_permitted(message: str) -> RegistryError:
 
 def reference_exists(subject: str, version: int) -> RegistryError:
     key = f"{{magic=1,keytype=SCHEMA,subject={subject},version={version}}}"
+    return references_exist(key)
+
+
+def references_exist(what: str) -> RegistryError:
     return RegistryError(
-        _UNPROCESSABLE, 42206, f"One or more references exist to the schema {key}."
+        _UNPROCESSABLE, 42206, f"One or more references exist to the schema {what}."
     )
 
 

@@ -11,6 +11,7 @@ counts: the primary writes the key again (`repair`).
 
 from __future__ import annotations
 
+from moldau.services.registry.machine.associations import AssociationSet
 from moldau.services.registry.machine.records import (
     ClearSubject,
     ConfigSet,
@@ -56,6 +57,8 @@ def repair(state: RegistryState, ignored: Record) -> Record | None:
             return ConfigSet(subject, state.config(subject))
         case ModeSet(subject, _):
             return ModeSet(subject, state.mode(subject))
+        case AssociationSet(id, _):
+            return AssociationSet(id, state.associations.get(id))
         case ContextSet(context, _):
             return ContextSet(context, context in state.contexts)
         case Noop():

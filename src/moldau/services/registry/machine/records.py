@@ -14,6 +14,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from moldau.services.registry.machine.associations import (
+    Association,
+    AssociationId,
+    AssociationSet,
+)
 from moldau.services.registry.machine.configs import Config
 from moldau.services.registry.machine.errors import RegistryError
 from moldau.services.registry.machine.schemas import Schema, StoredSchema
@@ -95,7 +100,16 @@ class Noop:
     opens_term: bool = False
 
 
-Record = SchemaSet | ConfigSet | ModeSet | DeleteSubject | ClearSubject | ContextSet | Noop
+Record = (
+    SchemaSet
+    | ConfigSet
+    | ModeSet
+    | DeleteSubject
+    | ClearSubject
+    | ContextSet
+    | AssociationSet
+    | Noop
+)
 
 
 def encode(record: Record) -> tuple[bytes, bytes | None]:
@@ -120,6 +134,9 @@ def encode(record: Record) -> tuple[bytes, bytes | None]:
             name = {"tenant": _TENANT, "context": context}
             key = {"keytype": "CONTEXT", **name, "magic": 0}
             return _bytes(key), _bytes(name) if exists else None
+        case AssociationSet(id, association):
+            value = None if association is None else _association_value(association)
+            return _bytes(_association_key(id)), None if value is None else _bytes(value)
         case Noop(id_maxima, opens_term):
             key = {"keytype": "NOOP", "magic": 0}
             return _bytes(key), _bytes({"maxIds": dict(id_maxima), "opensTerm": opens_term})
@@ -170,6 +187,8 @@ def decode(key: bytes | None, value: bytes | None, *, timestamp_ms: int | None) 
                 return ClearSubject(content.get("subject"))
             case "CONTEXT":
                 return ContextSet(fields["context"], content is not None)
+            case "ASSOC":
+                return _association(fields, content, timestamp_ms)
             case "NOOP":
                 noop = content or {}
                 return Noop(noop.get("maxIds") or {}, bool(noop.get("opensTerm")))
@@ -199,6 +218,60 @@ def _schema(
             _guid(value.get("md5")) or schema.guid,
             bool(value.get("deleted")),
             timestamp_ms,
+        ),
+    )
+
+
+def _association_key(id: AssociationId) -> dict[str, Any]:
+    return {
+        "keytype": "ASSOC",
+        "tenant": _TENANT,
+        "resourceName": id.resource_name,
+        "resourceNamespace": id.resource_namespace,
+        "resourceType": id.resource_type,
+        "associationType": id.association_type,
+        "subject": id.subject,
+        "magic": 0,
+    }
+
+
+def _association_value(association: Association) -> dict[str, Any]:
+    id = association.id
+    return {
+        "subject": id.subject,
+        "guid": association.guid,
+        "tenant": _TENANT,
+        "resourceName": id.resource_name,
+        "resourceNamespace": id.resource_namespace,
+        "resourceId": association.resource_id,
+        "resourceType": id.resource_type,
+        "associationType": id.association_type,
+        "lifecycle": association.lifecycle,
+        "frozen": association.frozen,
+    }
+
+
+def _association(
+    key: Mapping[str, Any], value: Mapping[str, Any] | None, timestamp_ms: int | None
+) -> AssociationSet:
+    id = AssociationId(
+        str(key["resourceName"]),
+        str(key["resourceNamespace"]),
+        str(key["resourceType"]),
+        str(key["associationType"]),
+        str(key["subject"]),
+    )
+    if value is None:
+        return AssociationSet(id, None)
+    return AssociationSet(
+        id,
+        Association(
+            id=id,
+            guid=str(value["guid"]),
+            resource_id=str(value["resourceId"]),
+            lifecycle=str(value["lifecycle"]),
+            frozen=bool(value.get("frozen")),
+            updated_ms=timestamp_ms,
         ),
     )
 

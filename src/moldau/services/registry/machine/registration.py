@@ -7,6 +7,7 @@ and version along, and nothing is checked but that an id keeps its schema.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from moldau.services.registry.machine.compatibility import incompatibilities
@@ -35,7 +36,12 @@ from moldau.services.registry.machine.records import ContextSet, Record, SchemaS
 from moldau.services.registry.machine.schemas import LATEST, Schema, StoredSchema
 from moldau.services.registry.machine.scopes import READWRITE, Scopes
 from moldau.services.registry.machine.state import RegistryState
-from moldau.services.registry.machine.subjects import DEFAULT_CONTEXT, QualifiedSubject
+from moldau.services.registry.machine.subjects import (
+    DEFAULT_CONTEXT,
+    QualifiedSubject,
+    context_of,
+    qualify,
+)
 from moldau.services.registry.machine.tags import EntityTags, with_tags
 
 __all__ = ["RegisterRequest", "Registration", "TagRequest"]
@@ -220,9 +226,17 @@ class Registration:
         return stored if stored is not None and stored.guid == found.guid else None
 
     def register(
-        self, subject: str, request: RegisterRequest, *, normalize: bool, force: bool = False
+        self,
+        subject: str,
+        request: RegisterRequest,
+        *,
+        normalize: bool,
+        force: bool = False,
+        pending: Sequence[StoredSchema] = (),
     ) -> Decision[StoredSchema]:
+        """`pending`: what the same decision registers before it, in other subjects."""
         self._check_mode(subject, request)
+        self._check_references(subject, request.schema)
         config = self._scopes.config(subject)
         importing = self._scopes.is_import(subject)
         versions = self._state.versions(subject, deleted=True)
@@ -242,6 +256,8 @@ class Registration:
         schema = canonical.schema
 
         id = self._state.id_of(subject, schema)
+        if id is None:
+            id = _pending_id(subject, schema, pending)
         if id is not None and request.id in (None, id):
             users = self._state.users_of_id(QualifiedSubject.parse(subject).context, id)
             stored = self._state.version(subject, users.get(subject, 0))
@@ -263,7 +279,12 @@ class Registration:
         if version != next_version and not importing:
             raise InvalidSchema("Version is not one more than previous version")
         if id is None:
-            id = self._state.next_id(subject)
+            id = max(
+                [
+                    self._state.next_id(subject),
+                    *(each.id + 1 for each in _in_context(subject, pending)),
+                ]
+            )
         else:
             self._check_id(subject, id, schema)
         stored = StoredSchema(subject, version, id, schema, schema.guid)
@@ -300,6 +321,15 @@ class Registration:
         elif self._scopes.mode(subject) != READWRITE:
             raise not_permitted(f"Subject {subject} in context {context} is not in read-write mode")
 
+    def _check_references(self, subject: str, schema: Schema) -> None:
+        """A subject that belongs to a topic may change and go with it."""
+        for each in schema.references:
+            target = each.subject
+            if target and self._state.associations.has_strong(str(qualify(subject, target))):
+                raise not_permitted(
+                    f"Subject '{target}' has a strong association and cannot be referenced"
+                )
+
     def _canonical(
         self, subject: str, schema: Schema, *, normalize: bool, as_new: bool
     ) -> Canonical:
@@ -328,6 +358,18 @@ class Registration:
                 records.append(SchemaSet(old.subject, old.version, None))
         records.append(SchemaSet(stored.subject, stored.version, stored))
         return tuple(records)
+
+
+def _in_context(subject: str, pending: Sequence[StoredSchema]) -> list[StoredSchema]:
+    context = context_of(subject)
+    return [each for each in pending if context_of(each.subject) == context]
+
+
+def _pending_id(subject: str, schema: Schema, pending: Sequence[StoredSchema]) -> int | None:
+    for each in _in_context(subject, pending):
+        if (each.guid, each.schema.type) == (schema.guid, schema.type):
+            return each.id
+    return None
 
 
 def _populated(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from moldau.services.registry.machine.association_changes import AssociationChanges
 from moldau.services.registry.machine.compatibility import incompatibilities
 from moldau.services.registry.machine.deletion import Deletion
 from moldau.services.registry.machine.errors import InvalidSchema
@@ -32,6 +33,9 @@ class Registry:
         self.parser = SchemaParser(self.state, languages, cache_size=cache_size)
         self.registration = Registration(self.state, self.scopes, self.parser)
         self.deletion = Deletion(self.state, self.scopes)
+        self.associations = AssociationChanges(
+            self.state, self.scopes, self.registration, self.deletion
+        )
         self.settings = Settings(self.state, self.scopes)
         self.queries = Queries(self.state)
 

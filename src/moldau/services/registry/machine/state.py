@@ -12,6 +12,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping
 from typing import TypeVar
 
+from moldau.services.registry.machine.associations import Associations, AssociationSet
 from moldau.services.registry.machine.configs import Config
 from moldau.services.registry.machine.records import (
     ClearSubject,
@@ -51,6 +52,7 @@ class RegistryState:
         #: By context and guid: the id of a schema, by its type.
         self._by_guid: dict[str, dict[str, dict[str, int]]] = {}
         self._id_maxima: dict[str, int] = {}
+        self.associations = Associations()
         self._referenced_by: dict[SubjectVersion, set[ContextId]] = {}
         self._sorted_subjects: list[QualifiedSubject] | None = None
 
@@ -196,6 +198,8 @@ class RegistryState:
                 self._clear(subject)
             case ContextSet(context, exists):
                 (self._contexts.add if exists else self._contexts.discard)(context)
+            case AssociationSet():
+                self.associations.replay(record)
             case Noop(id_maxima):
                 for context, id in id_maxima.items():
                     self._note_id(context, id)
