@@ -49,7 +49,7 @@ class RegistryReader:
         """`schema` is the one to read as; without it, it is the writer's."""
         self._tools: RuleTools | None = None
         self._registry = registry
-        self._settings = settings
+        self._settings = settings.bound_to(registry)
         self._schema_type = schema_type
         self._make_decoding = make_decoding
         self._own = None if schema is None else parse_schema(schema, registry)

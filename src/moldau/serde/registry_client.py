@@ -210,6 +210,18 @@ class SchemaRegistryClient:
         path = _with_query(_scoped("/mode", subject), {"force": force})
         self._transport.request("PUT", path, {"mode": mode})
 
+    def associated_subjects(self, topic: str, namespace: str, *, is_key: bool) -> list[str]:
+        """Of a topic's keys or values; none where the registry does not know associations."""
+        path = f"/associations/resources/{_quoted(namespace)}/{_quoted(topic)}"
+        kind = "key" if is_key else "value"
+        try:
+            found = self._get(path, resourceType="topic", associationType=kind)
+        except RegistryError as error:
+            if error.status == NOT_FOUND:
+                return []
+            raise
+        return [each["subject"] for each in found]
+
     def contexts(self) -> list[str]:
         return list(self._get("/contexts"))
 

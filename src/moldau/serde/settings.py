@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, Final
 
@@ -15,7 +15,12 @@ from moldau.config.errors import ConfigError as AnyConfigError
 from moldau.config.table import parse_table
 from moldau.config.values import Password
 from moldau.security.tls import client_context
-from moldau.serde.subjects import SubjectNameStrategy, resolve_strategy
+from moldau.serde.subjects import (
+    AssociatedNameStrategy,
+    AssociationsOfTopics,
+    SubjectNameStrategy,
+    resolve_strategy,
+)
 
 __all__ = ["SerdeSettings", "parse_settings", "tls_context"]
 
@@ -60,13 +65,24 @@ class SerdeSettings:
             use_latest=use_latest,
             schema_id=None if schema_id < 0 else schema_id,
             latest_strict=values["latest.compatibility.strict"],
-            strategy=resolve_strategy(key, strategy),
+            strategy=resolve_strategy(
+                key,
+                strategy,
+                cluster_id=values["subject.name.strategy.kafka.cluster.id"],
+                fallback=values["subject.name.strategy.fallback.type"],
+            ),
             id_in_header=_is_in_header(f"{side}.schema.id.serializer", values),
             validate_json=values["json.fail.invalid.schema"],
             rule_secret=None if secret is None else secret.value,
             dead_letter_topic=values["rule.actions.dlq.param.topic"],
             config=config or {},
         )
+
+    def bound_to(self, registry: AssociationsOfTopics) -> SerdeSettings:
+        """With a strategy that can ask a registry, if it has to."""
+        if isinstance(self.strategy, AssociatedNameStrategy):
+            return replace(self, strategy=replace(self.strategy, registry=registry))
+        return self
 
 
 @cache

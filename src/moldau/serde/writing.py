@@ -54,7 +54,7 @@ class RegistryWriter:
         """`record_name` is the message that is meant, where a schema has several."""
         self._tools: RuleTools | None = None
         self._registry = registry
-        self._settings = settings
+        self._settings = settings.bound_to(registry)
         self._schema = schema
         self._schema_type = schema_type
         self._make_encoding = make_encoding

@@ -14,7 +14,11 @@ from confluent_kafka.schema_registry import (
     Schema,
     SchemaRegistryClient,
 )
+from confluent_kafka.schema_registry import avro as confluent_avro
+from confluent_kafka.serialization import MessageField, SerializationContext
 
+from moldau.client import KafkaError
+from moldau.serde import AvroSerializer
 from moldau.testing import Broker
 from support.registry.stage import RegistryStage, registry_on
 
@@ -54,7 +58,8 @@ def weak(subject: str, kind: str = "value") -> dict[str, Any]:
 
 def register(http: httpx.Client, subject: str, schema: str = TEXT) -> None:
     path = f"/subjects/{subject}/versions"
-    assert http.post(path, json={"schema": schema}).status_code == 200
+    answer = http.post(path, json={"schema": schema})
+    assert answer.status_code == 200, answer.text
 
 
 def test_confluents_client_creates_lists_and_deletes(stage: RegistryStage) -> None:
@@ -268,7 +273,39 @@ def test_associations_are_there_again_after_a_restart(
     http.post("/associations", json=request("lasting", strong("value", RECORD)))
     before = http.get("/associations/resources/lkc/lasting").json()
 
-    with registry_on(stage.registry.service.config.clients["bootstrap.servers"]) as other:
+    servers = stage.registry.service.config.clients["bootstrap.servers"]
+    with registry_on(servers, leader_eligibility="false") as other:
         after = httpx.get(f"{other.running.url}/associations/resources/lkc/lasting").json()
 
     assert after == before
+
+
+@pytest.mark.parametrize("fallback", ["TOPIC", "NONE"])
+def test_serializers_use_the_subject_that_is_associated(
+    stage: RegistryStage, http: httpx.Client, fallback: str
+) -> None:
+    register(http, "of-others", RECORD)
+    name = f"sent-{fallback.lower()}"
+    http.post("/associations", json=request(name, weak("of-others")))
+    client = SchemaRegistryClient({"url": stage.running.url})
+    strategy = {
+        "subject.name.strategy.type": "ASSOCIATED",
+        "subject.name.strategy.conf": {"subject.name.strategy.fallback.type": fallback},
+    }
+    theirs = confluent_avro.AvroSerializer(
+        client, RECORD, conf={"auto.register.schemas": False, **strategy}
+    )
+    ours = AvroSerializer(
+        RECORD,
+        registry=stage.running.url,
+        config={
+            "auto.register.schemas": False,
+            "subject.name.strategy": "AssociatedNameStrategy",
+            "subject.name.strategy.fallback.type": fallback,
+        },
+    )
+
+    context = SerializationContext(name, MessageField.VALUE)
+    assert ours.serialize(name, {"a": 1}) == theirs({"a": 1}, context)
+    with pytest.raises(KafkaError, match="not found" if fallback == "TOPIC" else "no subject"):
+        ours.serialize("not-associated", {"a": 1})

@@ -192,6 +192,8 @@ class ProducerKeywords(CommonKeywords, total=False):
     schema_registry_url: Any
     serializer_encoding: Any
     subject_name_strategy: Any
+    subject_name_strategy_fallback_type: Any
+    subject_name_strategy_kafka_cluster_id: Any
     transaction_timeout_ms: int | str
     transaction_two_phase_commit_enable: bool | str
     transactional_id: str | None
@@ -277,6 +279,8 @@ class ShareConsumerKeywords(CommonKeywords, total=False):
         "record_limit",
     ]
     subject_name_strategy: Any
+    subject_name_strategy_fallback_type: Any
+    subject_name_strategy_kafka_cluster_id: Any
     use_latest_version: Any
     use_schema_id: Any
     value_deserializer: Any

@@ -31,6 +31,8 @@ latest.compatibility.strict             boolean  true        l
 key.subject.name.strategy               string   -           m
 value.subject.name.strategy             string   -           m
 subject.name.strategy                   string   -           m
+subject.name.strategy.kafka.cluster.id  string   -           l
+subject.name.strategy.fallback.type     string   TOPIC       l  ~{TOPIC,RECORD,TOPIC_RECORD,NONE}
 reference.subject.name.strategy         string   -           l
 key.schema.id.serializer                string   -           l
 value.schema.id.serializer              string   -           l
