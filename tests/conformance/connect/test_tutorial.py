@@ -8,12 +8,17 @@ from pathlib import Path
 import pytest
 
 from moldau.client import Consumer
+from moldau.config.properties import load_properties
 from support.connect_workers import distributed_worker, standalone_worker
-from support.processes import BrokerProcess
+from support.processes import ROOT, BrokerProcess
 from support.waiting import eventually
 
 SOURCE = "org.apache.kafka.connect.file.FileStreamSourceConnector"
 SINK = "FileStreamSink"
+
+
+def shipped(name: str) -> dict[str, str]:
+    return load_properties((ROOT / "config" / name).read_text())
 
 
 def values_of(bootstrap: str, topic: str, count: int) -> list[tuple[bytes | None, bytes]]:
@@ -33,20 +38,8 @@ def values_of(bootstrap: str, topic: str, count: int) -> list[tuple[bytes | None
 def test_standalone_from_file_to_file(broker: BrokerProcess, tmp_path: Path) -> None:
     given, result = tmp_path / "test.txt", tmp_path / "test.sink.txt"
     given.write_text("foo\nbar\n")
-    source = {
-        "name": "local-file-source",
-        "connector.class": "FileStreamSource",
-        "tasks.max": "1",
-        "file": str(given),
-        "topic": "connect-test",
-    }
-    sink = {
-        "name": "local-file-sink",
-        "connector.class": SINK,
-        "tasks.max": "1",
-        "file": str(result),
-        "topics": "connect-test",
-    }
+    source = shipped("connect-file-source.properties") | {"file": str(given)}
+    sink = shipped("connect-file-sink.properties") | {"file": str(result)}
     with standalone_worker(broker.bootstrap, tmp_path, source, sink) as worker:
         worker.wait_for("local-file-source", "RUNNING", "RUNNING")
         eventually(
