@@ -34,6 +34,7 @@ from support.http_service import running
 from support.mqtt import Device, devices, new_name, port_of, proxy_of
 from support.processes import BrokerProcess
 from support.secured import PLAIN_MODULE, secured_moldau
+from support.waiting import eventually
 
 ADMIN = f'{PLAIN_MODULE} required username="admin" password="admin-secret";'
 
@@ -137,6 +138,42 @@ def test_tls(broker: BrokerProcess, tmp_path: Path) -> None:
             device.subscribe(f"{topic}/#", 2)
             device.publish(f"{topic}/a", b"secret", 2)
             assert device.next().payload == b"secret"
+
+
+def test_a_new_certificate_is_used_without_a_restart(broker: BrokerProcess, tmp_path: Path) -> None:
+    authority = Authority(tmp_path / "ca")
+    old, new = (authority.issue(name, "/CN=proxy") for name in ("old", "new"))
+    store = tmp_path / "proxy.pem"
+    store.write_bytes(old.pem.read_bytes())
+    settings = {
+        "listeners": "mqtts://127.0.0.1:0",
+        "ssl_keystore_type": "PEM",
+        "ssl_keystore_location": str(store),
+    }
+    trust = ssl.create_default_context(cafile=authority.certificate)
+
+    def shown(port: int) -> str:
+        with (
+            socket.create_connection(("127.0.0.1", port), 10) as raw,
+            trust.wrap_socket(raw, server_hostname="127.0.0.1") as line,
+        ):
+            return ssl.DER_cert_to_PEM_cert(line.getpeercert(binary_form=True) or b"")
+
+    with running(lambda: proxy_of(broker.bootstrap, **settings)) as service:
+        port, topic = port_of(service.url), new_name("reload")
+        device = Device(new_name("reload"))
+        device.client.tls_set_context(trust)
+        with devices(port, device):
+            device.subscribe(f"{topic}/#", 1)
+            assert shown(port) in old.certificate.read_text()
+
+            store.write_bytes(new.pem.read_bytes())
+            eventually(
+                lambda: shown(port) in new.certificate.read_text(), what="the new certificate"
+            )
+
+            device.publish(f"{topic}/a", b"still connected", 1)
+            assert device.next().payload == b"still connected"
 
 
 # Packets that nobody should send.

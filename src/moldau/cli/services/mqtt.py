@@ -26,6 +26,7 @@ def add_arguments(parser: Parser) -> None:
     parser.epilog = _EXAMPLES
     start = parser.add_commands().add("start", "run the proxy until Ctrl-C")
     add_service_arguments(start, what="proxy", port=1883, brokers="of the cluster")
+    start.add_argument("--metrics-port", metavar="PORT", help="serve /metrics here, for Prometheus")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -42,7 +43,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise Failure(str(error)) from None
 
     def ready_text(service: Runnable) -> str:
-        return _ready_text(service.urls, config.values)
+        metrics_url = service.metrics_url if isinstance(service, MqttService) else None
+        return _ready_text(service.urls, config.values, metrics_url)
 
     return serve(lambda: MqttService(config), ready_text)
 
@@ -51,6 +53,8 @@ def _properties(arguments: argparse.Namespace, environment: Mapping[str, str]) -
     properties = service_properties(arguments)
     if arguments.port is not None:
         properties["listeners"] = f"mqtt://127.0.0.1:{arguments.port}"
+    if arguments.metrics_port is not None:
+        properties["moldau.metrics.port"] = arguments.metrics_port
     if arguments.bootstrap_server is not None:
         properties["bootstrap.servers"] = arguments.bootstrap_server
     elif not properties.get("bootstrap.servers"):
@@ -63,7 +67,7 @@ def _properties(arguments: argparse.Namespace, environment: Mapping[str, str]) -
     return properties
 
 
-def _ready_text(urls: list[str], config: Values) -> str:
+def _ready_text(urls: list[str], config: Values, metrics_url: str | None) -> str:
     host, _, port = urls[0].split("://")[1].rpartition(":")
     host = host.strip("[]").replace("0.0.0.0", "127.0.0.1")
     rules = ", ".join(config["rules"]) or "none; sensors/7/temp is the topic sensors"
@@ -73,6 +77,7 @@ def _ready_text(urls: list[str], config: Values) -> str:
             f"  listening  {', '.join(urls)}",
             f"  cluster    {', '.join(config['bootstrap.servers'])}",
             f"  rules      {rules}",
+            *([] if metrics_url is None else [f"  metrics    {metrics_url}"]),
             "",
             "Try it:",
             f"  mosquitto_sub -h {host} -p {port} -t 'sensors/#' -v &",

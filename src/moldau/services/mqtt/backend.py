@@ -10,6 +10,7 @@ from typing import Any
 from moldau.clock import Clock
 from moldau.services.mqtt.clients import Clients
 from moldau.services.mqtt.config import MqttConfig
+from moldau.services.mqtt.proxy_metrics import ProxyMetrics
 from moldau.services.mqtt.publishing import Publisher
 from moldau.services.mqtt.retained import RetainedStore
 from moldau.services.mqtt.sessions import Sessions
@@ -25,12 +26,15 @@ class Backend:
     retained: RetainedStore
     publisher: Publisher
     sessions: Sessions
+    metrics: ProxyMetrics = field(default_factory=ProxyMetrics)
     connections: set[object] = field(default_factory=set)
     tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
     def admit(self, connection: object) -> bool:
         if len(self.connections) >= self.config["connections.max"]:
+            self.metrics.connections_refused_total += 1
             return False
+        self.metrics.connections_opened_total += 1
         self.connections.add(connection)
         return True
 

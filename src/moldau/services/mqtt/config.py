@@ -55,6 +55,8 @@ proxy.timeout.ms                 int      30000     l  >=1000
 topics.refresh.ms                int      3000      m  >=100
 catch.up.readers.max             int      20        m  >=1
 clients.max                      int      100       m  >=1
+moldau.metrics.port              int      -         l  0..65535
+moldau.metrics.host              string   127.0.0.1 l  nonempty
 """)
 _SSL = tuple(key for name, key in HTTP_KEYS.items() if name.startswith("ssl."))
 MQTT_KEYS = ConfigDef((*_SSL, *_TABLE))

@@ -39,6 +39,7 @@ class Connection(asyncio.Protocol):
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
         self._config = backend.config
+        self._metrics = backend.metrics
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._framer = Framer(self._config["packet.size.max"])
@@ -78,6 +79,7 @@ class Connection(asyncio.Protocol):
         if self.lost:
             return
         self._last_s = self._loop.time()
+        self._metrics.bytes_received_total += len(data)
         inbox = self._inbox
         try:
             for item in self._framer.feed(data):
@@ -128,6 +130,7 @@ class Connection(asyncio.Protocol):
                     raise item
                 first, body = item
                 self._inbox_bytes -= len(body)
+                self._metrics.packets_received_total += 1
                 if self._handling is None:
                     await self._connect(first, body)
                 else:
@@ -171,6 +174,7 @@ class Connection(asyncio.Protocol):
         if not self.lost:
             self._start_keep_alive(packet)
         self.connected = True
+        self._metrics.clients_connected_total += 1
         self.write(
             encoding.connack(
                 self.version, session_present=present, code=Reason.SUCCESS, properties=answer
@@ -209,9 +213,17 @@ class Connection(asyncio.Protocol):
 
     def write(self, data: bytes) -> None:
         if self._transport is not None and not self.lost:
+            self._metrics.bytes_sent_total += len(data)
             self._transport.write(data)
 
     def encode(self, delivery: Delivery) -> bytes | None:
+        """None for a message that is larger than the client takes."""
+        data = self._encode(delivery)
+        if data is not None:
+            self._metrics.messages_sent_total += 1
+        return data
+
+    def _encode(self, delivery: Delivery) -> bytes | None:
         message = delivery.message
         version = self.version
         if not (
@@ -287,6 +299,7 @@ class Connection(asyncio.Protocol):
         """Give the client the reason, as far as its version has one, and hang up."""
         if self.lost or self._transport is None or self._transport.is_closing():
             return
+        self._metrics.clients_refused_total += 1
         properties = self.reason_properties(text)
         if not self.connected:
             if reason not in (Reason.MALFORMED_PACKET, Reason.PROTOCOL_ERROR):

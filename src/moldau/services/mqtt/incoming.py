@@ -71,6 +71,7 @@ class Incoming:
         self._sent.set()
 
     async def on_publish(self, packet: Publish) -> None:
+        self._backend.metrics.messages_received_total += 1
         alias = packet.properties.get(Property.TOPIC_ALIAS)
         if alias is not None:
             packet.topic = self._aliases.resolve(packet.topic, alias)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import socket
+import ssl
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
@@ -13,6 +15,7 @@ from moldau.client import KafkaError
 from moldau.clock import LoopClock
 from moldau.config.errors import ConfigError
 from moldau.http.machine.listeners import Listener
+from moldau.metrics.endpoint import MetricsEndpoint
 from moldau.security.server_contexts import ServerContexts
 from moldau.services.mqtt.backend import Backend
 from moldau.services.mqtt.clients import Clients
@@ -27,7 +30,9 @@ __all__ = ["MqttService"]
 logger = logging.getLogger(__name__)
 
 _BACKLOG: Final = 4096
-_TICK_S: Final = 10.0
+_TICK_S: Final = 1.0
+#: How many ticks pass between two looks for retained messages that have expired.
+_EXPIRY_TICKS: Final = 10
 _STOP_S: Final = 10.0
 
 
@@ -35,7 +40,10 @@ _STOP_S: Final = 10.0
 class _Bound:
     listener: Listener
     socket: socket.socket
+    tls: ServerContexts | None = None
     server: asyncio.Server | None = None
+    #: What the server was made with.
+    context: ssl.SSLContext | None = None
 
 
 class MqttService:
@@ -49,6 +57,7 @@ class MqttService:
         publisher = Publisher(config, clients, retained, clock)
         sessions = Sessions(config, clock, publisher.publish_will)
         self.backend = Backend(config, clock, clients, retained, publisher, sessions)
+        self._endpoint = _endpoint(self.backend)
         self._bound: list[_Bound] = []
         self._ticking: asyncio.Task[None] | None = None
 
@@ -56,28 +65,50 @@ class MqttService:
     def urls(self) -> list[str]:
         return [listener_url(each.listener) for each in self._bound]
 
+    @property
+    def metrics_url(self) -> str | None:
+        if self._endpoint is None:
+            return None
+        host = self.backend.config["moldau.metrics.host"]
+        return f"http://{host}:{self._endpoint.port}/metrics"
+
     async def start(self) -> None:
         """Raises ConfigError for a listener that cannot be had, KafkaError."""
         backend = self.backend
         for listener in backend.config.listeners:
-            self._bound.append(_bind(listener))
+            self._bound.append(_bind(listener, backend.config))
         await backend.clients.own.start()
         await backend.retained.start(backend.clients.own.admin)
         await backend.sessions.start(backend.clients.own.admin)
-        loop = asyncio.get_running_loop()
+        if self._endpoint is not None:
+            await self._open(self._endpoint)
         for each in self._bound:
-            tls = None
-            if each.listener.secure:
-                values = backend.config.values
-                auth = str(values["ssl.client.authentication"]).lower()
-                tls = ServerContexts(each.listener.name, values, client_auth=auth)
-            each.server = await loop.create_server(
-                lambda: Connection(backend),
-                sock=each.socket,
-                ssl=None if tls is None else tls.current(),
-                backlog=_BACKLOG,
-            )
-        self._ticking = loop.create_task(self._tick())
+            await self._serve(each)
+        self._ticking = asyncio.get_running_loop().create_task(self._tick())
+
+    async def _open(self, endpoint: MetricsEndpoint) -> None:
+        try:
+            await endpoint.start()
+        except OSError as error:
+            raise ConfigError(
+                f"The port {endpoint.port} for metrics cannot be opened: "
+                f"{error.strerror or error}. Choose another one with moldau.metrics.port",
+                key="moldau.metrics.port",
+            ) from None
+
+    async def _serve(self, each: _Bound) -> None:
+        """With the certificate as it is now; clients that are connected stay."""
+        context = None if each.tls is None else each.tls.current()
+        # A server closes the socket that it was given: it gets a copy.
+        server = await asyncio.get_running_loop().create_server(
+            lambda: Connection(self.backend),
+            sock=each.socket.dup(),
+            ssl=context,
+            backlog=_BACKLOG,
+        )
+        previous, each.server, each.context = each.server, server, context
+        if previous is not None:
+            previous.close()
 
     async def stop(self) -> None:
         """Clients get DISCONNECT; their sessions are stored."""
@@ -94,18 +125,41 @@ class MqttService:
                 task.cancel()
             if late:
                 await asyncio.wait(late, timeout=_STOP_S)
+        if self._endpoint is not None:
+            await self._endpoint.stop()
         await self.backend.sessions.stop()
         await self.backend.retained.stop()
         await self.backend.clients.close()
 
     async def _tick(self) -> None:
-        while True:
+        registry = self.backend.metrics.registry
+        for tick in itertools.count(1):
             await asyncio.sleep(_TICK_S)
-            with suppress(KafkaError):
-                await self.backend.retained.remove_expired()
+            registry.advance()
+            for each in self._bound:
+                if each.tls is not None and each.tls.current() is not each.context:
+                    await self._serve(each)
+            if tick % _EXPIRY_TICKS == 0:
+                with suppress(KafkaError):
+                    await self.backend.retained.remove_expired()
 
 
-def _bind(listener: Listener) -> _Bound:
+def _endpoint(backend: Backend) -> MetricsEndpoint | None:
+    metrics = backend.metrics
+    metrics.gauge("connections", "open connections", lambda: len(backend.connections))
+    metrics.gauge("sessions", "sessions at this proxy", lambda: len(backend.sessions.here))
+    metrics.gauge("retained_messages", "retained messages", lambda: len(backend.retained.messages))
+    port = backend.config["moldau.metrics.port"]
+    if port is None:
+        return None
+    return MetricsEndpoint(metrics.registry, host=backend.config["moldau.metrics.host"], port=port)
+
+
+def _bind(listener: Listener, config: MqttConfig) -> _Bound:
+    tls = None
+    if listener.secure:
+        auth = str(config["ssl.client.authentication"]).lower()
+        tls = ServerContexts(listener.name, config.values, client_auth=auth)
     try:
         found = socket.getaddrinfo(
             listener.host, listener.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -126,4 +180,4 @@ def _bind(listener: Listener) -> _Bound:
             "Choose another port with listeners, or stop what uses it",
             key="listeners",
         ) from None
-    return _Bound(replace(listener, port=bound.getsockname()[1]), bound)
+    return _Bound(replace(listener, port=bound.getsockname()[1]), bound, tls)
