@@ -160,6 +160,10 @@ class ConsumerCore:
             self.cluster, self.subscription, self.finder, offsets, self.wake
         )
 
+    def read_with(self, reader: Callable[..., Any]) -> None:
+        """Have another class than `FetchReader` read what is fetched, before the first poll."""
+        self._fetcher.reader = reader
+
     def deadline(self, timeout: float | None) -> Deadline:
         """In so many seconds; `default.api.timeout.ms` if None."""
         default_ms = self.settings.default_api_timeout_ms
