@@ -7,9 +7,9 @@ values, headers and timestamps stay as they are.
 
 from __future__ import annotations
 
-from moldau.client.batches.consumer import BatchConsumer
-from moldau.client.batches.machine.copies import BatchCopy
+from moldau.client.batches.consumer import BatchConsumer, Polled
+from moldau.client.batches.copies import BatchCopy
 from moldau.client.batches.machine.fetched import FetchedBatch
 from moldau.client.batches.producer import BatchProducer, SentBatch
 
-__all__ = ["BatchConsumer", "BatchCopy", "BatchProducer", "FetchedBatch", "SentBatch"]
+__all__ = ["BatchConsumer", "BatchCopy", "BatchProducer", "FetchedBatch", "Polled", "SentBatch"]

@@ -94,9 +94,7 @@ class BatchProducer(AsyncProducer):
                 return None
             outgoing.memory_size = 0
             queue = entry.queues[partition]
-            made = accumulator.add_complete(
-                queue, batch, memory_size=size, now_ms=core.cluster.clock.elapsed_ms()
-            )
+            made = accumulator.add(queue, batch, size, core.cluster.clock.elapsed_ms())
             if manager is not None and manager.is_transactional:
                 manager.add_partition(queue.key)
         core.sender.wake_by(0)

@@ -91,21 +91,16 @@ class Accumulator:
             compression_ratio=1.0 if topic is None else topic.ratio,
             spares=self._spares,
         )
-        batch = queue.open = self._enqueue(queue, builder, memory_size, now_ms)
+        batch = queue.open = self.add(queue, builder, memory_size, now_ms)
         return batch
 
-    def add_complete(
-        self, queue: PartitionQueue, builder: Any, *, memory_size: int, now_ms: ElapsedMs
+    def add(
+        self, queue: PartitionQueue, builder: Any, memory_size: int, now_ms: ElapsedMs
     ) -> ProducerBatch:
-        """A batch that gets no more records, behind the open one, which is closed."""
+        """A batch at the end of a queue; the one that was open gets no more records."""
         if queue.open is not None:
             queue.open.builder.close()
             queue.open = None
-        return self._enqueue(queue, builder, memory_size, now_ms)
-
-    def _enqueue(
-        self, queue: PartitionQueue, builder: Any, memory_size: int, now_ms: ElapsedMs
-    ) -> ProducerBatch:
         batch = ProducerBatch(queue, builder, now_ms, memory_size)
         queue.batches.append(batch)
         self._active[queue] = None
