@@ -11,8 +11,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
 
-from moldau.client.consumer_record import ConsumerRecord
-
 __all__ = ["Part", "Piece", "pieces_of"]
 
 COMBINED_BYTES_MAX = 64 * 1024
@@ -57,7 +55,7 @@ class Fetched(Protocol):
     @property
     def is_copyable(self) -> bool: ...
 
-    def records(self) -> list[ConsumerRecord]: ...
+    def records(self) -> list[Any]: ...
 
 
 class Maker(Protocol):
@@ -77,7 +75,7 @@ class _Combined:
         self.parts: list[Part] = []
         self.max_timestamp = -1
 
-    def append(self, record: ConsumerRecord) -> bool:
+    def append(self, record: Any) -> bool:
         index = self.builder.append(record.timestamp, record.key, record.value, record.headers)
         if index < 0:
             return False

@@ -65,6 +65,9 @@ class GroupFilter(_Filter):
 class ConfigPropertyFilter:
     """All topic settings without `config.properties.exclude`."""
 
+    _exclude: re.Pattern[str] | None
+    _source_defaults: bool
+
     def configure(self, values: Mapping[str, Any]) -> None:
         self._exclude = _pattern("config.properties.exclude", values["config.properties.exclude"])
         self._source_defaults = values["use.defaults.from"] == "source"
