@@ -162,7 +162,6 @@ class Flow:
                 self.plugins,
                 self._source,
                 self._target,
-                self._producer,
                 self._metrics,
             )
         groups = self._groups
@@ -192,11 +191,11 @@ class Flow:
             await sent
 
     async def _checkpoint(self) -> None:
-        groups = self._groups
-        if groups is not None:
+        groups, producer = self._groups, self._producer
+        if groups is not None and producer is not None:
             if not groups.groups:
                 await groups.refresh()
-            await groups.emit()
+            await groups.emit(producer)
 
     def _schedule(
         self, name: str, call: Callable[[], Awaitable[None]], what: str, *, wait: bool = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from moldau.client import AsyncAdmin, AsyncProducer, KafkaError, OffsetAndMetadata, TopicPartition
 from moldau.client.admin.group_values import GroupState
@@ -12,6 +12,7 @@ from moldau.client.errors import GroupIdNotFoundError, UnknownMemberIdError
 from moldau.mirror.machine.checkpoints import Checkpoints, Translator
 from moldau.mirror.machine.offset_map import OffsetMap
 from moldau.mirror.machine.offset_syncs import OffsetSyncs
+from moldau.mirror.machine.records import Checkpoint
 from moldau.mirror.machine.settings import FlowSettings
 from moldau.mirror.metrics import MirrorMetrics
 from moldau.mirror.plugins import Plugins
@@ -81,16 +82,14 @@ class GroupSync:
         plugins: Plugins,
         source: AsyncAdmin,
         target: AsyncAdmin,
-        producer: AsyncProducer,
         metrics: MirrorMetrics,
     ) -> None:
         self._settings = settings
         self._plugins = plugins
         self._source = source
         self._target = target
-        self._producer = producer
         self._metrics = metrics
-        self._topic = plugins.policy.checkpoints_topic(settings.name.source)
+        self.topic = plugins.policy.checkpoints_topic(settings.name.source)
         self.stores = Stores(settings, plugins, source, target)
         self.groups: list[str] = []
 
@@ -100,31 +99,40 @@ class GroupSync:
         names = {each.group_id for each in listed}
         self.groups = sorted(filter(self._plugins.groups.should_replicate_group, names))
 
-    async def emit(self) -> None:
-        """Write checkpoints of offsets that have changed."""
+    async def due(self, groups: Collection[str] | None = None) -> list[Checkpoint]:
+        """Checkpoints of offsets that have changed; `written` is to be called for each."""
         await self.stores.catch_up()
         takes_topic = self._plugins.topics.should_replicate_topic
-        started_ms = time.time_ns() // 1_000_000
-        for group in self.groups:
+        found: list[Checkpoint] = []
+        for group in self.groups if groups is None else groups:
             try:
                 offsets = await group_offsets(self._source, group)
             except KafkaError as error:
                 logger.warning("%s: offsets of %s: %s", self._settings.name, group, error)
                 continue
-            new = self.stores.checkpoints.new(group, offsets, self.stores.translator, takes_topic)
-            sent = [
-                await self._producer.send(
-                    self._topic, each.value(), each.key(), partition=0, timestamp=started_ms
-                )
-                for each in new
-            ]
-            for each, future in zip(new, sent, strict=True):
-                await future
-                self.stores.checkpoints.apply(each)
-                latency_ms = time.time_ns() // 1_000_000 - started_ms
-                self._metrics.checkpoint(
-                    self._settings.name, group, each.partition, float(latency_ms)
-                )
+            found += self.stores.checkpoints.new(
+                group, offsets, self.stores.translator, takes_topic
+            )
+        return found
+
+    def written(self, checkpoint: Checkpoint, latency_ms: float) -> None:
+        self.stores.checkpoints.apply(checkpoint)
+        name, group = self._settings.name, checkpoint.group_id
+        self._metrics.checkpoint(name, group, checkpoint.partition, latency_ms)
+
+    async def emit(self, producer: AsyncProducer) -> None:
+        """Write the checkpoints that are due."""
+        started_ms = time.time_ns() // 1_000_000
+        due = await self.due()
+        sent = [
+            await producer.send(
+                self.topic, each.value(), each.key(), partition=0, timestamp=started_ms
+            )
+            for each in due
+        ]
+        for each, future in zip(due, sent, strict=True):
+            await future
+            self.written(each, float(time.time_ns() // 1_000_000 - started_ms))
 
     async def sync(self) -> None:
         """Commit the offsets of checkpoints for groups that have no members in the target."""
