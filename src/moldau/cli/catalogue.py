@@ -61,8 +61,9 @@ _FAMILIES = (
             ("rest", "run the REST Proxy: Kafka over HTTP"),
             ("mqtt", "run the MQTT proxy: devices publish to topics and subscribe to them"),
             ("sql", "run ksqlDB's language over topics: a server and its shell"),
+            ("mirror", "copy topics and groups between clusters, and move groups over"),
         ),
-        without_script=("connect", "registry", "rest", "mqtt", "sql"),
+        without_script=("connect", "registry", "rest", "mqtt", "sql", "mirror"),
     ),
     _Family(
         "Metrics and monitoring",

@@ -119,6 +119,15 @@ CONNECTORS: tuple[BuiltIn, ...] = (
         "io.debezium.connector.mariadb.MariaDbConnector",
         extra="connect",
     ),
+    *(
+        _connector(
+            f"Mirror{name}",
+            PluginKind.SOURCE,
+            f"mirror.{name.lower()}:Mirror{name}Connector",
+            f"org.apache.kafka.connect.mirror.Mirror{name}Connector",
+        )
+        for name in ("Checkpoint", "Heartbeat", "Source")
+    ),
     _connector(
         "MongoSink",
         PluginKind.SINK,

@@ -93,7 +93,7 @@ class ConsumerCore:
             read_committed=settings.read_committed,
         )
         self._buffer = FetchBuffer(self.subscription, self.lag.on_drained, self._on_room)
-        self._fetcher = Fetcher(
+        self.fetcher = Fetcher(
             self.cluster,
             self.subscription,
             self._buffer,
@@ -214,7 +214,7 @@ class ConsumerCore:
         return records
 
     def _on_room(self) -> None:
-        self._soon(self._fetcher.kick)
+        self._soon(self.fetcher.kick)
 
     async def step(self, deadline: Deadline) -> None:
         """Do what is due, then wait until something has arrived or the time is over."""
@@ -232,7 +232,7 @@ class ConsumerCore:
 
     def _kick(self) -> None:
         self._positions.kick()
-        self._fetcher.kick()
+        self.fetcher.kick()
 
     async def _wait(self, limit_ms: int) -> None:
         """Until `wake`, or something that was delayed may be tried again."""
@@ -260,7 +260,7 @@ class ConsumerCore:
 
     def _on_metadata(self, picture: ClusterMetadata) -> None:
         self._errors = self.topics.on_metadata(picture)
-        self._fetcher.kick()
+        self.fetcher.kick()
         self.wake()
 
     def _on_fatal(self, error: KafkaError) -> None:
@@ -308,7 +308,7 @@ class ConsumerCore:
             self._soon(self._on_resumed)
 
     def _on_resumed(self) -> None:
-        self._fetcher.kick()
+        self.fetcher.kick()
         self._on_arrival()
 
     # Positions and offsets.
@@ -381,7 +381,7 @@ class ConsumerCore:
         finally:
             self.topics.close()
             await self._positions.close()
-            await self._fetcher.close(deadline)
+            await self.fetcher.close(deadline)
             self.lag.close()
             if self.telemetry is not None:
                 await self.telemetry.close()

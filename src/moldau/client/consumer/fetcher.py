@@ -13,7 +13,7 @@ import logging
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from moldau.client._fetch_reader import FetchReader
 from moldau.client.cluster import LANE_FETCH, ClusterClient
@@ -78,6 +78,8 @@ class Fetcher:
         self._settings = settings
         self._metrics = metrics
         self._on_arrival = on_arrival
+        #: Reads the records of a partition; another one returns whole batches.
+        self.reader: Callable[..., Any] = FetchReader
         self._sessions: dict[int, ConsumerFetchSession] = {}
         self._in_flight: dict[int, asyncio.Task[None]] = {}
         self._closed = False
@@ -281,7 +283,7 @@ class Fetcher:
                 advice="raise max.partition.fetch.bytes and fetch.max.bytes",
             )
             return self._failed_part(key, asked, lambda: problem)
-        reader = FetchReader(
+        reader = self.reader(
             records,
             key.topic,
             key.partition,

@@ -91,13 +91,22 @@ class Accumulator:
             compression_ratio=1.0 if topic is None else topic.ratio,
             spares=self._spares,
         )
+        batch = queue.open = self.add(queue, builder, memory_size, now_ms)
+        return batch
+
+    def add(
+        self, queue: PartitionQueue, builder: Any, memory_size: int, now_ms: ElapsedMs
+    ) -> ProducerBatch:
+        """A batch at the end of a queue; the one that was open gets no more records."""
+        if queue.open is not None:
+            queue.open.builder.close()
+            queue.open = None
         batch = ProducerBatch(queue, builder, now_ms, memory_size)
         queue.batches.append(batch)
-        queue.open = batch
         self._active[queue] = None
         self.incomplete.add(batch)
-        if topic is not None:
-            topic.used_ms = now_ms
+        if queue.topic_queues is not None:
+            queue.topic_queues.used_ms = now_ms
         return batch
 
     def discard(self, batch: ProducerBatch) -> None:

@@ -1,0 +1,1 @@
+"""Copies topics, groups and settings between clusters, in the formats of MirrorMaker 2."""

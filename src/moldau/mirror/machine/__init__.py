@@ -1,0 +1,1 @@
+"""What a mirror decides: names, formats, settings, plans and offset translation. Pure."""

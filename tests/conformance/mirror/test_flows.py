@@ -1,0 +1,287 @@
+"""What flows do beyond copying: both ways without loops, restarts, groups that move, commands."""
+
+from __future__ import annotations
+
+import json
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from moldau.client import (
+    Admin,
+    Consumer,
+    NewTopic,
+    OffsetAndMetadata,
+    Producer,
+    TopicPartition,
+)
+from moldau.mirror.machine.settings import FlowName
+from support.cli import moldau_cli
+from support.connect_workers import distributed_worker
+from support.mirrors import (
+    content,
+    create,
+    exactly_once,
+    mirroring,
+    properties,
+    read,
+    write,
+)
+from support.waiting import eventually
+
+from .conftest import Servers
+
+IDENTITY = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
+
+
+@pytest.fixture(scope="module")
+def two(servers: Servers) -> tuple[str, str]:
+    return servers("moldau 1").bootstrap, servers("moldau 2").bootstrap
+
+
+def send(bootstrap: str, topic: str, *values: str) -> None:
+    with Producer({"bootstrap.servers": bootstrap}) as producer:
+        for value in values:
+            producer.send(topic, value.encode(), partition=0)
+
+
+def values(records: list[Any]) -> list[str]:
+    return [each.value.decode() for each in records]
+
+
+def test_both_ways_with_prefixes_nothing_goes_round(two: tuple[str, str]) -> None:
+    for each in two:
+        create(each, NewTopic("both", 1, 1))
+    made = properties({"P": two[0], "Q": two[1]}, "P->Q", "Q->P", topics=".*both")
+    with mirroring(made):
+        send(two[0], "both", "p1", "p2")
+        send(two[1], "both", "q1")
+        assert values(read(two[1], "P.both", 2)) == ["p1", "p2"]
+        assert values(read(two[0], "Q.both", 1)) == ["q1"]
+        eventually(
+            lambda: _beats(two[1], "P.heartbeats") and _beats(two[0], "Q.heartbeats"),
+            what="heartbeats that were copied",
+        )
+        with Admin({"bootstrap.servers": two[0]}) as admin:
+            assert not [each for each in admin.list_topics() if "P.both" in each]
+
+
+def _beats(bootstrap: str, topic: str) -> bool:
+    with Admin({"bootstrap.servers": bootstrap}) as admin:
+        return topic in admin.list_topics()
+
+
+def test_both_ways_under_the_same_names_nothing_goes_round(two: tuple[str, str]) -> None:
+    for each in two:
+        create(each, NewTopic("shared", 1, 1))
+    made = exactly_once(
+        properties({"I": two[0], "J": two[1]}, "I->J", "J->I", topics="shared")
+        | {"replication.policy.class": IDENTITY}
+    )
+    wanted = set()
+    with mirroring(made):
+        for round in range(5):
+            send(two[0], "shared", f"i{round}")
+            send(two[1], "shared", f"j{round}")
+            wanted |= {f"i{round}", f"j{round}"}
+            for each in two:
+                found = values(read(each, "shared", len(wanted)))
+                assert sorted(found) == sorted(wanted), "each record once"
+    # A new session reads everything again and must still know what is a copy.
+    with mirroring(made):
+        send(two[0], "shared", "last")
+        assert "last" in values(read(two[1], "shared", len(wanted) + 1))
+        assert len(read(two[0], "shared", len(wanted) + 1)) == len(wanted) + 1
+
+
+def test_both_ways_under_the_same_names_needs_exactly_once(
+    two: tuple[str, str], tmp_path: Path
+) -> None:
+    made = properties({"I": two[0], "J": two[1]}, "I->J", "J->I")
+    file = write(tmp_path / "mm2.properties", made | {"replication.policy.class": IDENTITY})
+    ended = moldau_cli("mirror", "start", str(file))
+    assert ended.status == 1
+    assert "exactly.once.source.support=enabled" in ended.err
+
+
+def test_a_restart_copies_nothing_twice(two: tuple[str, str]) -> None:
+    create(two[0], NewTopic("again", 2, 1))
+    made = exactly_once(properties({"R": two[0], "S": two[1]}, "R->S", topics="again"))
+    count = 0
+    for _ in range(3):
+        with mirroring(made) as running:
+            with Producer({"bootstrap.servers": two[0]}) as producer:
+                for _ in range(500):
+                    producer.send("again", b"%d" % count, b"%d" % count)
+                    count += 1
+            read(two[1], "R.again", count)
+            page = urllib.request.urlopen(running.url).read().decode()
+            assert "mirrorsourceconnector_record_count{" in page.lower() or "record_count" in page
+    assert content(read(two[1], "R.again", count)) == content(read(two[0], "again", count))
+
+
+def test_groups_move_over_and_back_at_the_same_record(two: tuple[str, str], tmp_path: Path) -> None:
+    """The drill on two clusters: names stay, the consumer always commits in the middle."""
+    for each in two:
+        create(each, NewTopic("drill", 1, 1))
+    made = exactly_once(
+        properties({"M": two[0], "N": two[1]}, "M->N", "N->M", topics="drill", groups="workers")
+        | {"replication.policy.class": IDENTITY}
+    )
+    file = write(tmp_path / "mm2.properties", made)
+    seen: list[str] = []
+    with mirroring(made):
+        send(two[0], "drill", *(f"m{each}" for each in range(100)))
+        seen += _work(two[0], 60)
+        read(two[1], "drill", 100)
+        planned = _moved(file, "failover", "M", "N", "--dry-run")
+        assert planned["done"] is False
+        done = _moved(file, "failover", "M", "N")
+        assert done["moves"] == planned["moves"]
+        assert all(each["is_exact"] for each in done["moves"])
+        send(two[1], "drill", *(f"n{each}" for each in range(100)))
+        seen += _work(two[1], 90)
+        read(two[0], "drill", 200)
+        _moved(file, "failback", "N", "M")
+        seen += _work(two[0], 50)
+    assert seen == [f"m{each}" for each in range(100)] + [f"n{each}" for each in range(100)]
+
+
+def _work(bootstrap: str, count: int) -> list[str]:
+    """What the group `workers` reads next."""
+    settings = {
+        "bootstrap.servers": bootstrap,
+        "group.id": "workers",
+        "enable.auto.commit": "false",
+        "auto.offset.reset": "earliest",
+        "isolation.level": "read_committed",
+    }
+    found: list[Any] = []
+    with Consumer(settings) as consumer:
+        consumer.subscribe(["drill"])
+        eventually(
+            lambda: found.extend(consumer.poll(0.2)) or len(found) >= count,
+            what=f"{count} records",
+        )
+        found = found[:count]
+        consumer.commit_sync({TopicPartition("drill", 0): found[-1].offset + 1})
+    return values(found)
+
+
+def _moved(file: Path, command: str, left: str, reached: str, *more: str) -> Any:
+    ended = moldau_cli(
+        "mirror", command, str(file), "--from", left, "--to", reached, "--json", *more
+    )
+    assert ended.status == 0, ended.out + ended.err
+    return json.loads(ended.out)
+
+
+def test_a_lost_cluster_is_left_by_its_checkpoints(two: tuple[str, str], tmp_path: Path) -> None:
+    create(two[0], NewTopic("lost", 1, 1))
+    with Admin({"bootstrap.servers": two[0]}) as admin:
+        admin.alter_consumer_group_offsets(
+            "survivors", {TopicPartition("lost", 0): OffsetAndMetadata(7)}
+        )
+    made = exactly_once(
+        properties({"L": two[0], "K": two[1]}, "L->K", topics="lost", groups="survivors")
+    )
+    with mirroring(made):
+        send(two[0], "lost", *(f"{each}" for each in range(20)))
+        read(two[1], "L.lost", 20)
+        read(two[1], "L.checkpoints.internal", 1)
+    # Nobody listens there.
+    file = write(tmp_path / "mm2.properties", {**made, "L.bootstrap.servers": "127.0.0.1:1"})
+    _moved(file, "failover", "L", "K", "--without-source")
+    with Admin({"bootstrap.servers": two[1]}) as admin:
+        found = admin.list_consumer_group_offsets("survivors")["survivors"]
+    place = TopicPartition("L.lost", 0)
+    assert found[place] is not None
+    assert found[place].offset == 7
+
+
+def test_a_group_with_members_stays_and_the_reason_is_said(
+    two: tuple[str, str], tmp_path: Path
+) -> None:
+    create(two[0], NewTopic("busy", 1, 1))
+    made = properties({"U": two[0], "V": two[1]}, "U->V", topics="busy", groups="busy-group")
+    file = write(tmp_path / "mm2.properties", made)
+    with mirroring(made):
+        send(two[0], "busy", "a", "b")
+        read(two[1], "U.busy", 2)
+        settings = {
+            "bootstrap.servers": two[0],
+            "group.id": "busy-group",
+            "auto.offset.reset": "earliest",
+        }
+        with Consumer(settings) as consumer:
+            consumer.subscribe(["busy"])
+            eventually(lambda: consumer.poll(0.2), what="a record")
+            consumer.commit_sync()
+            ended = moldau_cli("mirror", "failover", str(file), "--from", "U", "--to", "V")
+        assert ended.status == 1
+        assert "busy-group stays: it has members in U: stop them first" in ended.out
+        shown = moldau_cli("mirror", "status", str(file))
+        assert shown.status == 0
+        assert "U->V: heartbeat" in shown.out
+
+
+def test_the_connectors_of_mirrormaker_run_in_connect(two: tuple[str, str]) -> None:
+    create(two[0], NewTopic("linked", 2, 1))
+    with Producer({"bootstrap.servers": two[0]}) as producer:
+        for number in range(200):
+            producer.send("linked", b"%d" % number, b"%d" % number, headers=[("h", b"x")])
+    with Admin({"bootstrap.servers": two[0]}) as admin:
+        middle = {TopicPartition("linked", each): OffsetAndMetadata(40) for each in range(2)}
+        admin.alter_consumer_group_offsets("linkers", middle)
+    package = "org.apache.kafka.connect.mirror.Mirror"
+    bytes_ = "org.apache.kafka.connect.converters.ByteArrayConverter"
+    common = {
+        "source.cluster.alias": "W",
+        "target.cluster.alias": "X",
+        "source.cluster.bootstrap.servers": two[0],
+        "target.cluster.bootstrap.servers": two[1],
+        "topics": "linked",
+        "groups": "linkers",
+        "key.converter": bytes_,
+        "value.converter": bytes_,
+        "header.converter": bytes_,
+        "replication.factor": "1",
+        "offset-syncs.topic.replication.factor": "1",
+        "checkpoints.topic.replication.factor": "1",
+        "heartbeats.topic.replication.factor": "1",
+        "emit.checkpoints.interval.seconds": "1",
+        "tasks.max": "2",
+    }
+    with distributed_worker(two[1], "mirror-workers") as worker:
+        for kind in ("Source", "Checkpoint", "Heartbeat"):
+            config = {**common, "connector.class": f"{package}{kind}Connector"}
+            answer = worker.call("PUT", f"/connectors/{kind}/config", config)
+            assert answer.status == 201, answer.body
+        found = read(two[1], "W.linked", 200)
+        assert content(found) == content(read(two[0], "linked", 200))
+        checkpoints = read(two[1], "W.checkpoints.internal", 2)
+        assert {each.key[:9] for each in checkpoints} == {b"\0\7linkers"}
+        read(two[1], "heartbeats", 1)
+        worker.wait_for("Source", "RUNNING", "RUNNING", "RUNNING")
+        worker.wait_for("Heartbeat", "RUNNING", "RUNNING")
+
+
+def test_two_processes_share_the_tasks(two: tuple[str, str]) -> None:
+    """The second takes over what the first leaves."""
+    create(two[0], NewTopic("tasks", 4, 1))
+    made = exactly_once(properties({"Y": two[0], "Z": two[1]}, "Y->Z", topics="tasks"))
+    made["Y->Z.tasks.max"] = "2"
+    with Producer({"bootstrap.servers": two[0]}) as producer, mirroring(made) as second:
+        with mirroring(made) as first:
+            flows = [each.service.flows[FlowName("Y", "Z")] for each in (first, second)]
+            eventually(lambda: [len(each.copiers) for each in flows] == [1, 1], what="a task each")
+            for number in range(400):
+                producer.send("tasks", b"%d" % number, partition=number % 4)
+            producer.flush()
+            read(two[1], "Y.tasks", 400)
+        for number in range(400, 800):
+            producer.send("tasks", b"%d" % number, partition=number % 4)
+        producer.flush()
+        assert content(read(two[1], "Y.tasks", 800)) == content(read(two[0], "tasks", 800))
