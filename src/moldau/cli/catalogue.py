@@ -41,6 +41,18 @@ class _Family(NamedTuple):
 
 _FAMILIES = (
     _Family(
+        "Run the platform",
+        "platform",
+        (
+            ("up", "run the whole platform on this machine: a broker and all services"),
+            ("status", "show the services that `moldau up` runs"),
+            ("stop", "stop what `moldau up` runs"),
+            ("logs", "print the log of a service that `moldau up` runs"),
+            ("destroy", "stop the platform of `moldau up` and delete its data"),
+        ),
+        without_script=("up", "status", "stop", "logs", "destroy"),
+    ),
+    _Family(
         "Run brokers",
         "brokers",
         (
