@@ -199,9 +199,7 @@ def _brokers(given: int | None, folder: PlatformFolder) -> int:
     return given
 
 
-def _ports(
-    arguments: argparse.Namespace, kinds: Sequence[Kind], brokers: int
-) -> dict[str, int]:
+def _ports(arguments: argparse.Namespace, kinds: Sequence[Kind], brokers: int) -> dict[str, int]:
     """Each service's port, free now."""
     given = {
         name: _port(name, value)

@@ -52,7 +52,7 @@ class Pipelines:
         await self._broker_up.wait()
         if self._at_once:
             await self._start(say)
-        while (await self._look()).loop is None:
+        while (await self._look()).loop is None:  # noqa: ASYNC110 - another program starts it
             await asyncio.sleep(_LOOK_S)
         self._platform.fix({"pipelines": True})
         await asyncio.to_thread(self._folder.set_keep_server, True)

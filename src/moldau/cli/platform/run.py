@@ -233,7 +233,10 @@ class PlatformRun:
 
     def _status(self) -> dict[str, Any]:
         now_ms, wall_ms = _monotonic_ms(), int(time.time() * 1000)
-        services = [_as_fields(status, wall_ms - now_ms) for status in self._supervisor.statuses()]
+        services = [
+            self._ending(_as_fields(status, wall_ms - now_ms))
+            for status in self._supervisor.statuses()
+        ]
         if self._pipelines is not None:
             services.append(self._pipelines.status())
         return {
@@ -249,14 +252,20 @@ class PlatformRun:
             "messages": list(self._messages),
         }
 
+    def _ending(self, fields: dict[str, Any]) -> dict[str, Any]:
+        """The machine does not follow the stop, which takes no decisions."""
+        if self._stopping.is_set():
+            process = self._processes.get(fields["name"])
+            is_over = process is None or process.returncode is not None
+            fields |= {"state": "stopped", "pid": None} if is_over else {"state": "stopping"}
+        return fields
+
     # The end.
 
     async def _stop(self) -> bool:
         """False if something had to be killed."""
         running = {
-            name: process
-            for name, process in self._processes.items()
-            if process.returncode is None
+            name: process for name, process in self._processes.items() if process.returncode is None
         }
         if running:
             self._say("Stopping. A second Ctrl-C kills the services.")
@@ -268,6 +277,7 @@ class PlatformRun:
         if broker is not None:
             in_order &= await self._end({BROKER: broker}, _BROKER_STOP_S_MAX)
         self._say("The platform has stopped; all data is on disk.")
+        self._view.show(self._status())
         return in_order
 
     async def _end(
@@ -293,6 +303,7 @@ class PlatformRun:
             self._say(f"Killing {self._services[name].title}, which has not stopped in time.")
             processes[name].kill()
         await asyncio.gather(*waits)
+        self._write_status()
         return not late
 
 

@@ -18,7 +18,7 @@ failures in a row. Spark starts with the first pipeline. Ctrl-C stops all of the
 Ctrl-C kills them. Whatever ends this command ends the services too.
 
 DIR holds the data, the state and the log of each service. A service that is not installed is left
-out, with a line that says how to install it."""
+out, with a line on how to install it."""
 
 _EXAMPLES = """\
 examples:

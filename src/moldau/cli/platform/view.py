@@ -1,4 +1,4 @@
-"""What `moldau up` and `moldau status` show: lines in a pipe, a table that changes on a terminal."""
+"""What `moldau up` and `moldau status` show: lines in a pipe, a live table on a terminal."""
 
 from __future__ import annotations
 
@@ -22,6 +22,8 @@ _COLOURS: Final = {
     "starting": "yellow",
     "waiting": "dim",
     "idle": "dim",
+    "stopping": "yellow",
+    "stopped": "dim",
     "failing": "bold red",
     "ended": "bold red",
 }
@@ -85,7 +87,8 @@ class LiveView:
             cells[2].stylize(_COLOURS.get(service["state"], ""))
             table.add_row(*cells)
         messages = "\n".join(self._status["messages"][-_SHOWN_MESSAGES:])
-        return Group(table, Text(messages, style="dim"), Text(f"\n{self._footer}"))
+        footer = "" if self._status["stopping"] else f"\n{self._footer}"
+        return Group(table, Text(messages, style="dim"), Text(footer))
 
 
 def status_lines(status: dict[str, Any]) -> list[str]:

@@ -10,7 +10,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-__all__ = ["BROKER", "KINDS", "Kind", "PlanError", "Service", "Wanted", "chosen", "plan", "servers_of"]
+__all__ = [
+    "BROKER",
+    "KINDS",
+    "Kind",
+    "PlanError",
+    "Service",
+    "Wanted",
+    "chosen",
+    "plan",
+    "servers_of",
+]
 
 BROKER: Final = "broker"
 _HOST: Final = "127.0.0.1"
@@ -155,6 +165,4 @@ def _broker(kind: Kind, wanted: Wanted) -> Service:
         words = ["cluster", "--brokers", str(wanted.brokers), "--port", str(port)]
         words += ["--data", f"{wanted.data}/cluster", "--restart", "--logs", *overrides]
         title = f"Cluster of {wanted.brokers}"
-    return Service(
-        name=BROKER, title=title, words=tuple(words), host=_HOST, port=port, health=None
-    )
+    return Service(name=BROKER, title=title, words=tuple(words), host=_HOST, port=port, health=None)
