@@ -42,7 +42,6 @@ from moldau.installation import command, pip_install
 
 __all__ = ["run_detached", "run_up"]
 
-_HOST: Final = "127.0.0.1"
 _DETACHED_S_MAX: Final = 120.0
 _POLL_S: Final = 0.1
 _LAST_LINES: Final = 10
@@ -120,6 +119,8 @@ def _prepare(arguments: argparse.Namespace, held: ExitStack) -> tuple[PlatformFo
         ports=ports,
         data=str(folder.path),
         brokers=brokers,
+        host=arguments.host,
+        advertised_host=arguments.advertised_host,
         bootstrap_servers=arguments.bootstrap_server,
         files=_files(arguments.service_config, kinds),
         overrides=arguments.override,
@@ -216,11 +217,11 @@ def _ports(arguments: argparse.Namespace, kinds: Sequence[Kind], brokers: int) -
         count = width if kind.name == BROKER else 1
         ports[kind.name] = wanted or free_range(count)
         for port in range(ports[kind.name], ports[kind.name] + count):
-            problem = listen_problem(_HOST, port)
+            problem = listen_problem(arguments.host, port)
             if problem is not None:
                 option = "--port P" if kind.name == BROKER else f"--service-port {kind.name}=P"
                 problem = problem.replace("e.g. with --port", f"with {option}")
-                raise Failure(f"{kind.title} cannot listen on {_HOST}:{port}: {problem}")
+                raise Failure(f"{kind.title} cannot listen on {arguments.host}:{port}: {problem}")
     return ports
 
 

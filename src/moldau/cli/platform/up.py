@@ -73,6 +73,19 @@ def add_arguments(parser: Parser) -> None:
         help="port of a service; may be repeated. The default ports are registry 8081, rest 8082, "
         "connect 8083, sql 8088, console 9021, mqtt 1883",
     )
+    parser.add_argument(
+        "--host",
+        default="127.0.0.1",
+        metavar="H",
+        help="address to listen on, 0.0.0.0 for all of this machine (default: 127.0.0.1)",
+    )
+    parser.add_argument(
+        "--advertised-host",
+        default="127.0.0.1",
+        metavar="H",
+        help="with --host: name or address under which clients reach the broker (default: "
+        "127.0.0.1)",
+    )
     parser.add_argument("--without", metavar="SERVICE,...", help="leave these services out")
     parser.add_argument("--with", dest="added", metavar="SERVICE,...", help="also run: mqtt")
     parser.add_argument("--only", metavar="SERVICE,...", help="run these services alone")

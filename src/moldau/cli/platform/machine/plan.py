@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 __all__ = [
     "BROKER",
     "KINDS",
+    "LOOPBACK",
     "Kind",
     "PlanError",
     "Service",
@@ -23,7 +24,8 @@ __all__ = [
 ]
 
 BROKER: Final = "broker"
-_HOST: Final = "127.0.0.1"
+LOOPBACK: Final = "127.0.0.1"
+_WILDCARDS: Final = ("0.0.0.0", "[::]", "")
 
 
 class Kind(NamedTuple):
@@ -55,7 +57,7 @@ KINDS: Final = (
     Kind("sql", "SQL", 8088, "/healthcheck", module="lmdb", extra="sql", links=(_REGISTRY,)),
     Kind(
         "console", "Control Center", 9021, "/",
-        module="nicegui", extra="console",
+        module="uvicorn", extra="schemas",
         links=(_REGISTRY, ("--connect", "connect"), ("--sql", "sql")),
     ),
     Kind("mqtt", "MQTT Proxy", 1883, usual=False, module="uvicorn", extra="schemas"),
@@ -93,6 +95,9 @@ class Wanted:
     ports: Mapping[str, int]
     data: str
     brokers: int = 1
+    #: The address that everything listens on, and the name under which clients reach the broker.
+    host: str = LOOPBACK
+    advertised_host: str = LOOPBACK
     #: Addresses of a cluster that runs already, which is used instead of a broker of its own.
     bootstrap_servers: str | None = None
     #: Properties files, by service.
@@ -129,16 +134,16 @@ def plan(wanted: Wanted) -> list[Service]:
         words = [kind.name, "start"]
         if kind.name in wanted.files:
             words.append(wanted.files[kind.name])
-        words += ["--port", str(wanted.ports[kind.name]), "--bootstrap-server", servers]
+        words += [*_listening(kind, wanted), "--bootstrap-server", servers]
         for option, other in kind.links:
             if other in running:
-                words += [option, f"http://{_HOST}:{wanted.ports[other]}"]
+                words += [option, f"http://{_reached_at(wanted.host)}:{wanted.ports[other]}"]
         made.append(
             Service(
                 name=kind.name,
                 title=kind.title,
                 words=tuple(words),
-                host=_HOST,
+                host=_reached_at(wanted.host),
                 port=wanted.ports[kind.name],
                 health=kind.health or None,
                 needs=(BROKER,) if BROKER in running else (),
@@ -152,12 +157,35 @@ def servers_of(wanted: Wanted) -> str:
     if wanted.bootstrap_servers is not None:
         return wanted.bootstrap_servers
     first = wanted.ports[BROKER]
-    return ",".join(f"{_HOST}:{first + index}" for index in range(wanted.brokers))
+    if wanted.host != LOOPBACK:
+        return f"{_reached_at(wanted.host)}:{first}"
+    return ",".join(f"{LOOPBACK}:{first + index}" for index in range(wanted.brokers))
+
+
+def _reached_at(host: str) -> str:
+    """Where processes of this machine connect to."""
+    return LOOPBACK if host in _WILDCARDS else host
+
+
+def _listening(kind: Kind, wanted: Wanted) -> list[str]:
+    port = wanted.ports[kind.name]
+    if wanted.host == LOOPBACK:
+        return ["--port", str(port)]
+    protocol = "http" if kind.health else kind.name
+    return ["--override", f"listeners={protocol}://{wanted.host}:{port}"]
 
 
 def _broker(kind: Kind, wanted: Wanted) -> Service:
     port = wanted.ports[BROKER]
-    overrides = [word for each in wanted.overrides for word in ("--override", each)]
+    settings = list(wanted.overrides)
+    if wanted.host != LOOPBACK:
+        if wanted.brokers > 1:
+            raise PlanError("several brokers on one machine listen on 127.0.0.1 only")
+        settings += [
+            f"listeners=PLAINTEXT://{wanted.host}:{port},CONTROLLER://{LOOPBACK}:0",
+            f"advertised.listeners=PLAINTEXT://{wanted.advertised_host}:{port}",
+        ]
+    overrides = [word for each in settings for word in ("--override", each)]
     if wanted.brokers == 1:
         words = ["start", "--port", str(port), "--data", f"{wanted.data}/broker", *overrides]
         title = kind.title
@@ -165,4 +193,11 @@ def _broker(kind: Kind, wanted: Wanted) -> Service:
         words = ["cluster", "--brokers", str(wanted.brokers), "--port", str(port)]
         words += ["--data", f"{wanted.data}/cluster", "--restart", "--logs", *overrides]
         title = f"Cluster of {wanted.brokers}"
-    return Service(name=BROKER, title=title, words=tuple(words), host=_HOST, port=port, health=None)
+    return Service(
+        name=BROKER,
+        title=title,
+        words=tuple(words),
+        host=_reached_at(wanted.host),
+        port=port,
+        health=None,
+    )
