@@ -73,8 +73,9 @@ _FAMILIES = (
             ("rest", "run the REST Proxy: Kafka over HTTP"),
             ("mqtt", "run the MQTT proxy: devices publish to topics and subscribe to them"),
             ("sql", "run ksqlDB's language over topics: a server and its shell"),
+            ("console", "run the Control Center: the platform in a browser"),
         ),
-        without_script=("connect", "registry", "rest", "mqtt", "sql"),
+        without_script=("connect", "registry", "rest", "mqtt", "sql", "console"),
     ),
     _Family(
         "Metrics and monitoring",
