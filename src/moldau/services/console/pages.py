@@ -67,13 +67,19 @@ _TABLE: Final = """
 /dead-letters/{topic}  | Dead letters      | dead_letters.topic |          |          |
 /transactions          | Transactions      | transactions       | Data     | swap     |
 /schemas               | Schemas           | schemas            | Services | braces   | registry
+/schemas/{subject}     | Schema            | schemas.subject    |          |          | registry
 /connectors            | Connectors        | connectors         | Services | plug     | connect
+/connectors/{connector} | Connector        | connectors.connector |        |          | connect
 /pipelines             | Pipelines         | pipelines          | Services | flow     |
+/pipelines/{pipeline}  | Pipeline          | pipelines.pipeline |          |          |
 /streams               | Streams           | streams            | Services | tree     |
+/streams/{application} | Streams application | streams.application |       |          |
 /sql                   | SQL               | sql                | Services | terminal | sql
+/sql/{query}           | Query             | sql.query          |          |          | sql
 /mirrors               | Mirrors           | mirrors            | Services | mirror   |
 /balancer              | Balancer          | balancer           | Services | scale    |
 /lineage               | Lineage           | lineage            | Services | graph    |
+/logs                  | Platform          | platform           | Services | clock    |
 /acls                  | ACLs              | acls               | Security | lock     |
 /users                 | Users             | users              | Security | user     |
 /quotas                | Quotas            | quotas             | Security | gauge    |

@@ -8,9 +8,18 @@ from typing import Final
 from moldau.http.application import Application, Service
 from moldau.http.machine.routes import Route
 from moldau.http.server import HttpServer
+from moldau.services.console.api.balancer import BalancerHandlers
 from moldau.services.console.api.brokers import BrokerHandlers
 from moldau.services.console.api.clusters import ClusterHandlers
+from moldau.services.console.api.connectors import ConnectorHandlers
+from moldau.services.console.api.lineage import LineageHandlers
+from moldau.services.console.api.mirrors import MirrorHandlers
+from moldau.services.console.api.pipelines import PipelineHandlers
+from moldau.services.console.api.platform import PlatformHandlers
+from moldau.services.console.api.schemas import SchemaHandlers
 from moldau.services.console.api.session import SessionHandlers
+from moldau.services.console.api.sql import SqlHandlers
+from moldau.services.console.api.streams import StreamsHandlers
 from moldau.services.console.api.topics import TopicHandlers
 from moldau.services.console.audit import Audit
 from moldau.services.console.backend import Backend
@@ -30,6 +39,15 @@ SECTIONS: Final = (
     ClusterHandlers,
     BrokerHandlers,
     TopicHandlers,
+    BalancerHandlers,
+    ConnectorHandlers,
+    LineageHandlers,
+    MirrorHandlers,
+    PipelineHandlers,
+    PlatformHandlers,
+    SchemaHandlers,
+    SqlHandlers,
+    StreamsHandlers,
 )
 
 

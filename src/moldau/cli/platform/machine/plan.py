@@ -135,6 +135,8 @@ def plan(wanted: Wanted) -> list[Service]:
         if kind.name in wanted.files:
             words.append(wanted.files[kind.name])
         words += [*_listening(kind, wanted), "--bootstrap-server", servers]
+        if kind.name == "console":
+            words += ["--override", f"platform.data={wanted.data}"]
         for option, other in kind.links:
             if other in running:
                 words += [option, f"http://{_reached_at(wanted.host)}:{wanted.ports[other]}"]
