@@ -41,6 +41,18 @@ class _Family(NamedTuple):
 
 _FAMILIES = (
     _Family(
+        "Run the platform",
+        "platform",
+        (
+            ("up", "run the whole platform on this machine: a broker and all services"),
+            ("status", "show the services that `moldau up` runs"),
+            ("stop", "stop what `moldau up` runs"),
+            ("logs", "print the log of a service that `moldau up` runs"),
+            ("destroy", "stop the platform of `moldau up` and delete its data"),
+        ),
+        without_script=("up", "status", "stop", "logs", "destroy"),
+    ),
+    _Family(
         "Run brokers",
         "brokers",
         (
@@ -62,8 +74,9 @@ _FAMILIES = (
             ("mqtt", "run the MQTT proxy: devices publish to topics and subscribe to them"),
             ("sql", "run ksqlDB's language over topics: a server and its shell"),
             ("mirror", "copy topics and groups between clusters, and move groups over"),
+            ("console", "run the Control Center: the platform in a browser"),
         ),
-        without_script=("connect", "registry", "rest", "mqtt", "sql", "mirror"),
+        without_script=("connect", "registry", "rest", "mqtt", "sql", "mirror", "console"),
     ),
     _Family(
         "Metrics and monitoring",

@@ -25,10 +25,12 @@ from moldau.config.suggestions import did_you_mean
 __all__ = ["main", "parser_of"]
 
 # Commands that find their cluster by themselves; commands that use a cluster only if one is named.
-_OWN_CLUSTER = frozenset({"pipelines", "profile", "registry", "rest", "spark"})
+_OWN_CLUSTER = frozenset({"console", "pipelines", "profile", "registry", "rest", "spark", "up"})
 _CLUSTER_IF_NAMED = frozenset({"doctor"})
 # Commands that serve, or start what does: they do their work also if nobody reads their output.
-_SERVERS = frozenset({"cluster", "registry", "rest", "server-start", "spark", "start"})
+_SERVERS = frozenset(
+    {"cluster", "console", "registry", "rest", "server-start", "spark", "start", "up"}
+)
 # Of those, the subcommands that only show something.
 _SHOWING = frozenset({"status"})
 # Tools that in Kafka use the last of several values of an option, as those with subcommands do; the
@@ -43,6 +45,9 @@ _LAST_WINS = frozenset(
     }
 )
 
+# Those whose errors begin with the program's name: no script compares their lines with Kafka's.
+_PREFIXED = ("start", "server-start", "cluster", "up", "status", "stop", "logs", "destroy")
+
 _INTRODUCTION = """\
 usage: moldau COMMAND ...
 
@@ -53,6 +58,7 @@ scripts take the same options and print the same output."""
 
 _EXAMPLES = """\
 examples:
+  moldau up                                     run the whole platform on this machine
   moldau start                                  start a broker on 127.0.0.1:9092
   moldau start --port 19092 --data /var/moldau  with this port and data directory
   moldau start server.properties                with a Kafka configuration file
@@ -134,15 +140,17 @@ def _run(tool: Tool, argv: Sequence[str]) -> int:
 def _run_parsed(tool: Tool, argv: Sequence[str], arguments: Namespace) -> int:
     # Imported late: usage errors and --version do not need it.
     from moldau.cli.support.failures import Failure
+    from moldau.cli.support.parents import end_with_parent
 
     try:
+        arguments.has_parent = end_with_parent(os.environ)
         if _finds_cluster(tool):
             default = tool.name not in _CLUSTER_IF_NAMED
             fill_in(arguments, argv, os.environ, default=default)
         status = import_module(tool.module).run(arguments)
     except Failure as failure:
         # The lines of Kafka's tools are compared by scripts.
-        prefix = "moldau: " if tool.name in ("start", "server-start", "cluster") else ""
+        prefix = "moldau: " if tool.name in _PREFIXED else ""
         stream: TextIO = sys.stdout if getattr(failure, "to_stdout", False) else sys.stderr
         origin = getattr(arguments, "origin", "") if failure.is_about_address else ""
         print(f"{prefix}{failure} {origin}".rstrip(), file=stream)

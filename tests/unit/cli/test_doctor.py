@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import resource
 import socket
 from pathlib import Path
@@ -124,7 +125,8 @@ def test_a_port_that_something_else_has(tmp_path: Path, capsys: Capture) -> None
             _doctor_checks._answers_as_broker = answer
     assert code == 1
     assert found["port"]["status"] == "fail"
-    assert f"lsof -i :{port}" in found["port"]["fix"]
+    assert f"(process {os.getpid()}: " in found["port"]["found"]
+    assert "Stop it or choose another port" in found["port"]["fix"]
 
 
 @pytest.mark.parametrize(

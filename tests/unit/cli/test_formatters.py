@@ -13,8 +13,8 @@ import pytest
 from moldau.cli.console.formatters import FORMATTERS, make_formatter
 from moldau.cli.console.formatters_lines import JsonLinesFormatter
 from moldau.cli.support.machine.java_text import Float32, java_text
-from moldau.cli.support.machine.message_json import message_to_json
 from moldau.client._records import ConsumerRecord
+from moldau.wire.message_json import message_to_json
 from moldau.wire.messages import (
     GroupMetadataKey,
     GroupMetadataValue,

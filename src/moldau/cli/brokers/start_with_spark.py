@@ -29,10 +29,10 @@ from typing import TYPE_CHECKING
 
 from moldau.cli.nodes.configuration import DEFAULT_DATA
 from moldau.cli.nodes.machine import supervision
-from moldau.cli.nodes.start import PARENT_VARIABLE
 from moldau.cli.support.config_files import read_config_file
 from moldau.cli.support.failures import Failure
 from moldau.cli.support.output import print_now
+from moldau.cli.support.parents import PARENT_VARIABLE
 from moldau.cli.support.running import Announcement
 from moldau.invariant import present
 from moldau.pipelines.control.folder import ControlFolder, Lock
@@ -40,7 +40,7 @@ from moldau.pipelines.control.folder import ControlFolder, Lock
 if TYPE_CHECKING:
     from moldau.spark.runtime.server import ConnectServer
 
-__all__ = ["run_with_spark", "spark_address"]
+__all__ = ["look", "run_with_spark", "spark_address"]
 
 _LISTENING = "  listening  "
 _READY = "Ctrl-C stops it."
@@ -204,19 +204,24 @@ class _Deployment:
             self._events.put(supervision.LoopFailed(" ".join(str(error).split())))
 
     def _look(self) -> supervision.Seen:
-        from moldau.spark.runtime.processes import is_running
-        from moldau.spark.runtime.state_files import read_state
+        return look(self._server, self._folder)
 
-        state = read_state(self._server.places)
-        spark = None
-        if state is not None and is_running(state.pid, state.mark):
-            spark = state.pid
-        loop = None
-        if self._folder.is_locked():
-            heartbeat = self._folder.heartbeat()
-            if heartbeat is not None and is_running(heartbeat.pid, heartbeat.mark):
-                loop = heartbeat.pid
-        return supervision.Seen(loop=loop, spark=spark, wanted=self._folder.keep_server)
+
+def look(server: ConnectServer, folder: ControlFolder) -> supervision.Seen:
+    """The processes of a deployment that run now."""
+    from moldau.spark.runtime.processes import is_running
+    from moldau.spark.runtime.state_files import read_state
+
+    state = read_state(server.places)
+    spark = None
+    if state is not None and is_running(state.pid, state.mark):
+        spark = state.pid
+    loop = None
+    if folder.is_locked():
+        heartbeat = folder.heartbeat()
+        if heartbeat is not None and is_running(heartbeat.pid, heartbeat.mark):
+            loop = heartbeat.pid
+    return supervision.Seen(loop=loop, spark=spark, wanted=folder.keep_server)
 
 
 def _with_port(words: Sequence[str], listeners: str) -> list[str]:

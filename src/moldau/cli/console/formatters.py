@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from moldau.cli.support.machine.java_text import Float32, java_text
-from moldau.cli.support.machine.message_json import compact_json, message_to_json
 from moldau.config.suggestions import did_you_mean
+from moldau.wire.message_json import compact_json, message_to_json
 from moldau.wire.record_values import (
     Family,
     UnknownRecordTypeError,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from moldau.cli.console.formatters import Deserialize, Output, deserializer_of
 from moldau.cli.support.machine.java_text import java_text
-from moldau.cli.support.machine.message_json import compact_json
+from moldau.wire.message_json import compact_json
 
 if TYPE_CHECKING:
     from moldau.cli.console.formatters import RawRecord

@@ -14,7 +14,6 @@ from typing import Final
 
 from moldau.cli.files.dump_log_decoders import Decoded, Decoder
 from moldau.cli.support.failures import ToolError
-from moldau.cli.support.machine.message_json import compact_json, message_to_json
 from moldau.wire.batch_header import (
     HEADER_SIZE,
     HEADER_STRUCT,
@@ -26,6 +25,7 @@ from moldau.wire.batch_header import (
 from moldau.wire.codec import decode
 from moldau.wire.errors import WireError
 from moldau.wire.message import Message
+from moldau.wire.message_json import compact_json, message_to_json
 from moldau.wire.messages import (
     KRaftVersionRecord,
     LeaderChangeMessage,

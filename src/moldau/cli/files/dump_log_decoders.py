@@ -10,10 +10,10 @@ from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from moldau.cli.support.failures import ToolError
-from moldau.cli.support.machine.message_json import compact_json, message_to_json
 from moldau.config.suggestions import did_you_mean
 from moldau.wire.errors import WireError
 from moldau.wire.message import Message
+from moldau.wire.message_json import compact_json, message_to_json
 from moldau.wire.messages import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,

@@ -40,7 +40,7 @@ from moldau.cli.support.output import print_now
 from moldau.config.errors import ConfigError
 from moldau.config.properties import dump_properties, load_properties
 
-__all__ = ["prepare", "ready_text", "run_cluster"]
+__all__ = ["BROKERS_MAX", "free_range", "prepare", "ready_text", "run_cluster"]
 
 DEFAULT_CLUSTER_DATA = "moldau-cluster"
 BROKERS_DEFAULT = 3
@@ -189,7 +189,7 @@ def _require_stopped(data: Path) -> None:
 def _free_ports(first: int | None, layout: Layout) -> tuple[list[int], list[int]]:
     counts = {"brokers": layout.brokers, "controllers": layout.controllers}
     if first == 0:
-        first = _free_range(layout.brokers + layout.controllers)
+        first = free_range(layout.brokers + layout.controllers)
     first = DEFAULT_PORT if first is None else first
     last = first + layout.brokers + layout.controllers - 1
     if not 1 <= first <= last <= 65535:
@@ -205,7 +205,7 @@ def _free_ports(first: int | None, layout: Layout) -> tuple[list[int], list[int]
     return ports, controller_ports
 
 
-def _free_range(count: int) -> int:
+def free_range(count: int) -> int:
     """The first of `count` consecutive ports that are free now.
 
     Below those that systems give to outgoing connections: one of these could take the port of a

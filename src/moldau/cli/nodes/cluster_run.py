@@ -19,9 +19,9 @@ from pathlib import Path
 from moldau.cli.nodes.cluster_processes import AdoptedProcess, Child, running_nodes
 from moldau.cli.nodes.machine.cluster_plan import NodePlan
 from moldau.cli.nodes.machine.cluster_watch import Restarts
-from moldau.cli.nodes.start import PARENT_VARIABLE
 from moldau.cli.support.failures import Failure
 from moldau.cli.support.output import print_now
+from moldau.cli.support.parents import PARENT_VARIABLE
 from moldau.installation import command
 
 __all__ = ["ClusterRun"]

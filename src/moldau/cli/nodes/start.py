@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import signal
 import socket
 import sys
 from collections.abc import Sequence
@@ -37,10 +36,7 @@ from moldau.cli.support.running import Announcement
 from moldau.config.errors import ConfigError
 from moldau.installation import command, python
 
-__all__ = ["PARENT_VARIABLE", "ready_text", "run_server_start", "run_start", "try_lines"]
-
-# The process of the `moldau cluster` that a node belongs to.
-PARENT_VARIABLE = "MOLDAU_PARENT"
+__all__ = ["ready_text", "run_server_start", "run_start", "try_lines"]
 
 
 class Ready(Protocol):
@@ -57,8 +53,7 @@ class Ready(Protocol):
 
 
 def run_start(arguments: argparse.Namespace) -> int:
-    is_alone = PARENT_VARIABLE not in os.environ
-    _end_with_parent()
+    is_alone = not getattr(arguments, "has_parent", False)
     if arguments.file is None:
         port = DEFAULT_PORT if arguments.port is None else arguments.port
         if not 0 <= port <= 65535:
@@ -101,19 +96,6 @@ def run_server_start(arguments: argparse.Namespace) -> int:
             f"bin/kafka-storage.sh format {_format_options(config)} -c {arguments.file}"
         )
     return _run(config, verbose=False)
-
-
-def _end_with_parent() -> None:
-    """A node of `moldau cluster` stops with that process, also if it is killed (on Linux)."""
-    parent = os.environ.pop(PARENT_VARIABLE, None)
-    if parent is None or sys.platform != "linux":
-        return
-    import ctypes
-
-    set_parent_death_signal = 1
-    ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGTERM)
-    if str(os.getppid()) != parent:
-        raise Failure("the `moldau cluster` that this node belongs to has ended")
 
 
 def formatted_folders(config: BrokerConfig) -> list[str]:

@@ -71,6 +71,21 @@ def _reason(error: OSError) -> str:
     return error.strerror or str(error)
 
 
+def _port_in_use(port: int) -> str:
+    # Imported late: only a start that fails needs it.
+    from moldau.cli.support.port_owners import port_owner
+
+    owner = port_owner(port)
+    if owner is not None:
+        return (
+            f"port {port} is in use by {owner}. Stop it or choose another port, e.g. with --port"
+        )
+    return (
+        f"port {port} is in use. Stop what uses it (lsof -i :{port} "
+        "shows it) or choose another port, e.g. with --port"
+    )
+
+
 def listen_problem(host: str, port: int) -> str | None:
     """Why it is not possible to listen there now, or None."""
     try:
@@ -87,10 +102,7 @@ def listen_problem(host: str, port: int) -> str | None:
     except OSError as error:
         match error.errno:
             case errno.EADDRINUSE:
-                return (
-                    f"port {port} is in use. Stop what uses it (lsof -i :{port} "
-                    "shows it) or choose another port, e.g. with --port"
-                )
+                return _port_in_use(port)
             case errno.EACCES:
                 return f"port {port} needs privileges. Choose one above 1023"
             case errno.EADDRNOTAVAIL:

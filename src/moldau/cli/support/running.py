@@ -33,6 +33,8 @@ class Running:
     data: str
     #: The directory of the Spark deployment beside it, if it has one.
     spark: str | None = None
+    #: The directory of the `moldau up` that it is a part of.
+    platform: str | None = None
 
 
 class Announcement:
@@ -41,12 +43,26 @@ class Announcement:
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._path = _folder(environment) / f"{os.getpid()}.json"
 
-    def make(self, *, address: str | None, data: str, spark: str | None = None) -> None:
+    def make(
+        self,
+        *,
+        address: str | None,
+        data: str,
+        spark: str | None = None,
+        platform: str | None = None,
+    ) -> None:
         """It is a convenience: a directory that cannot be written keeps no broker from serving."""
         from moldau.spark.runtime.processes import start_mark
 
         me = os.getpid()
-        entry = Running(pid=me, mark=start_mark(me) or "", address=address, data=data, spark=spark)
+        entry = Running(
+            pid=me,
+            mark=start_mark(me) or "",
+            address=address,
+            data=data,
+            spark=spark,
+            platform=platform,
+        )
         with suppress(OSError):
             self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             partial = self._path.with_suffix(".tmp")
@@ -128,7 +144,8 @@ def _read(path: Path) -> Running | None:
 
     try:
         fields = json.loads(path.read_text())
-        entry = Running(**{name: fields[name] for name in Running.__dataclass_fields__})
+        known = Running.__dataclass_fields__
+        entry = Running(**{name: fields[name] for name in known if name in fields})
     except (OSError, ValueError, TypeError, KeyError):
         return None
     return entry if start_mark(entry.pid) == entry.mark else None

@@ -7,8 +7,8 @@ import time
 from typing import TextIO
 
 from moldau.cli.support.java_errors import as_java
-from moldau.cli.support.machine.message_json import compact_json
 from moldau.client.errors import KafkaError
+from moldau.wire.message_json import compact_json
 
 __all__ = ["Events", "java_class"]
 

@@ -14,9 +14,10 @@ run for a minute. Each change of a part is reported once.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, assert_never
+from typing import assert_never
 
-from moldau.peers.machine.backoff import ExponentialBackoff, RandomSource
+from moldau.cli.support.machine.restarts import Restarts, ending, next_try
+from moldau.peers.machine.backoff import RandomSource
 
 __all__ = [
     "BrokerEnded",
@@ -31,10 +32,6 @@ __all__ = [
     "StartLoop",
     "Supervisor",
 ]
-
-_BACKOFF: Final = ExponentialBackoff(1_000, 60_000)
-_WELL_AFTER_MS: Final = 60_000
-_SIGKILL: Final = 9
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,42 +93,13 @@ class End:
 Effect = Say | StartBroker | StartLoop | End
 
 
-@dataclass(slots=True)
-class _Restarts:
-    """When a part is started again."""
-
-    random: RandomSource
-    since_ms: int
-    failures: int = 0
-    #: None while it runs or is being started.
-    at_ms: int | None = None
-
-    def on_started(self, now_ms: int) -> None:
-        self.since_ms = now_ms
-        self.at_ms = None
-
-    def on_ended(self, now_ms: int, *, ran: bool) -> int:
-        """The pause before the next start, which may be shorter than a second."""
-        well = ran and now_ms - self.since_ms >= _WELL_AFTER_MS
-        self.failures = 1 if well else self.failures + 1
-        delay_ms = _BACKOFF.delay_ms(self.failures, self.random)
-        self.at_ms = now_ms + delay_ms
-        return delay_ms
-
-    def is_due(self, now_ms: int) -> bool:
-        if self.at_ms is None or now_ms < self.at_ms:
-            return False
-        self.at_ms = None
-        return True
-
-
 class Supervisor:
     """The state of a deployment whose parts have all been up once."""
 
     def __init__(self, random: RandomSource, seen: Seen, *, now_ms: int) -> None:
         self._broker_ready = True
-        self._broker = _Restarts(random, now_ms)
-        self._loop = _Restarts(random, now_ms)
+        self._broker = Restarts(random, now_ms)
+        self._loop = Restarts(random, now_ms)
         self._seen = seen
 
     def step(self, event: Event, now_ms: int) -> list[Effect]:
@@ -145,7 +113,7 @@ class Supervisor:
             case LoopFailed(reason):
                 delay_ms = self._loop.on_ended(now_ms, ran=False)
                 return [
-                    Say(f"The control loop cannot be started: {reason}. {_next_try(delay_ms)}.")
+                    Say(f"The control loop cannot be started: {reason}. {next_try(delay_ms)}.")
                 ]
             case _:
                 assert_never(event)
@@ -160,7 +128,7 @@ class Supervisor:
             return [Say("The broker was stopped, so Spark and all pipelines stop, too."), End()]
         delay_ms = self._broker.on_ended(now_ms, ran=self._broker_ready)
         self._broker_ready = False
-        return [Say(f"The broker {_ending(code)}. {_next_try(delay_ms)}.")]
+        return [Say(f"The broker {ending(code)}. {next_try(delay_ms)}.")]
 
     def _on_seen(self, seen: Seen, now_ms: int) -> list[Effect]:
         before, self._seen = self._seen, seen
@@ -198,7 +166,7 @@ class Supervisor:
             return [
                 Say(
                     f"The control loop (process {before.loop}) has ended unexpectedly; pipelines "
-                    f"continue without it. {_next_try(delay_ms)}."
+                    f"continue without it. {next_try(delay_ms)}."
                 )
             ]
         self._loop.on_started(now_ms)
@@ -216,13 +184,3 @@ def _spark_changes(before: Seen, seen: Seen) -> list[Effect]:
             )
         ]
     return [Say(f"Spark is up again (process {seen.spark}); pipelines continue.")]
-
-
-def _ending(code: int) -> str:
-    if code == -_SIGKILL:
-        return "was killed (SIGKILL: by a user, or because memory ran out)"
-    return f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
-
-
-def _next_try(delay_ms: int) -> str:
-    return f"It is started again in {max(1, round(delay_ms / 1000))} s"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from decimal import Decimal
 
-from moldau.cli.support.machine.message_json import compact_json
+from moldau.wire.message_json import compact_json
 
 __all__ = ["Float32", "java_double", "java_text"]
 

@@ -1,0 +1,1 @@
+"""The Control Center: a web console for clusters and everything that runs on them."""

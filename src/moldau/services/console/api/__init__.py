@@ -1,0 +1,1 @@
+"""The JSON API, one module per section; the pages use nothing else."""

@@ -1,0 +1,180 @@
+"""Where the boxes and lines of a graph are drawn: columns from left to right along its edges.
+
+Decided here: a node's column is one more than the largest of those that feed it; edges that close a
+cycle do not count. In a column nodes are ordered by the places of their neighbours, in a few
+passes, so that few lines cross. Invariants: every node is placed once, no two boxes overlap, and
+the same graph always gives the same picture.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+__all__ = ["Edge", "Node", "picture"]
+
+_CHARACTER: Final = 7.4
+_WIDTH_MIN: Final = 90.0
+_WIDTH_MAX: Final = 260.0
+_HEIGHT: Final = 46.0
+_GAP_X: Final = 70.0
+_GAP_Y: Final = 18.0
+_MARGIN: Final = 16.0
+_PASSES: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """`kind` is its colour, `note` a second line, `link` the page it leads to."""
+
+    id: str
+    kind: str
+    label: str
+    note: str = ""
+    link: str = ""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Edge:
+    source: str
+    target: str
+
+
+def picture(nodes: Sequence[Node], edges: Sequence[Edge]) -> dict[str, Any]:
+    """Boxes with places and sizes, lines as paths of SVG, and the size of all of it."""
+    by_id = {node.id: node for node in nodes}
+    known = sorted({edge for edge in edges if edge.source in by_id and edge.target in by_id})
+    columns = _ordered(_columns(list(by_id), known), known)
+    places: dict[str, tuple[float, float, float]] = {}
+    x = _MARGIN
+    height = 0.0
+    for column in columns:
+        width = max(_width(by_id[name]) for name in column)
+        for index, name in enumerate(column):
+            places[name] = (x, _MARGIN + index * (_HEIGHT + _GAP_Y), width)
+        height = max(height, len(column) * (_HEIGHT + _GAP_Y) - _GAP_Y)
+        x += width + _GAP_X
+    return {
+        "width": x - _GAP_X + _MARGIN if columns else 2 * _MARGIN,
+        "height": height + 2 * _MARGIN,
+        "nodes": [_box(by_id[name], places[name]) for column in columns for name in column],
+        "edges": [
+            {
+                "source": edge.source,
+                "target": edge.target,
+                "path": _path(places[edge.source], places[edge.target]),
+            }
+            for edge in known
+        ],
+    }
+
+
+def _width(node: Node) -> float:
+    letters = max(len(node.label), len(node.note))
+    return min(_WIDTH_MAX, max(_WIDTH_MIN, letters * _CHARACTER + 20))
+
+
+def _box(node: Node, place: tuple[float, float, float]) -> dict[str, Any]:
+    x, y, width = place
+    return {
+        "id": node.id,
+        "kind": node.kind,
+        "label": node.label,
+        "note": node.note,
+        "link": node.link,
+        "x": x,
+        "y": y,
+        "width": width,
+        "height": _HEIGHT,
+        "letters": int((width - 20) / _CHARACTER),
+    }
+
+
+def _path(source: tuple[float, float, float], target: tuple[float, float, float]) -> str:
+    x1, y1 = source[0] + source[2], source[1] + _HEIGHT / 2
+    x2, y2 = target[0], target[1] + _HEIGHT / 2
+    if x2 > x1:
+        middle = (x1 + x2) / 2
+        return f"M{x1:g} {y1:g}C{middle:g} {y1:g} {middle:g} {y2:g} {x2:g} {y2:g}"
+    # Backwards: below the boxes and around.
+    low = max(y1, y2) + _HEIGHT / 2 + _GAP_Y / 2
+    out, back = x1 + _GAP_X / 3, x2 - _GAP_X / 3
+    return (
+        f"M{x1:g} {y1:g}C{out:g} {y1:g} {out:g} {low:g} {x1:g} {low:g}"
+        f"L{x2:g} {low:g}C{back:g} {low:g} {back:g} {y2:g} {x2:g} {y2:g}"
+    )
+
+
+def _columns(names: Sequence[str], edges: Sequence[Edge]) -> list[list[str]]:
+    forward = _without_cycles(names, edges)
+    feeding: dict[str, list[str]] = {name: [] for name in names}
+    for edge in forward:
+        feeding[edge.target].append(edge.source)
+    depths: dict[str, int] = {}
+    # Each pass settles those whose sources are settled: at most one pass for each column.
+    waiting = list(names)
+    while waiting:
+        ready = [name for name in waiting if all(one in depths for one in feeding[name])]
+        for name in ready:
+            depths[name] = max((depths[one] + 1 for one in feeding[name]), default=0)
+        settled = set(ready)
+        waiting = [name for name in waiting if name not in settled]
+    columns: list[list[str]] = [[] for _ in range(max(depths.values(), default=-1) + 1)]
+    for name in names:
+        columns[depths[name]].append(name)
+    return columns
+
+
+def _without_cycles(names: Sequence[str], edges: Sequence[Edge]) -> list[Edge]:
+    """The edges that a walk does not find to lead back to where it came from."""
+    leaving: dict[str, list[str]] = {name: [] for name in names}
+    for edge in edges:
+        leaving[edge.source].append(edge.target)
+    entered: set[str] = set()
+    left: set[str] = set()
+    kept: list[Edge] = []
+    # First where nothing comes in, so that a walk goes with the data.
+    targets = {edge.target for edge in edges}
+    for start in sorted(names, key=lambda name: name in targets):
+        if start in entered:
+            continue
+        entered.add(start)
+        stack = [(start, iter(leaving[start]))]
+        while stack:
+            name, rest = stack[-1]
+            following = next(rest, None)
+            if following is None:
+                left.add(name)
+                stack.pop()
+            elif following in left:
+                kept.append(Edge(name, following))
+            elif following not in entered:
+                kept.append(Edge(name, following))
+                entered.add(following)
+                stack.append((following, iter(leaving[following])))
+    return kept
+
+
+def _ordered(columns: list[list[str]], edges: Sequence[Edge]) -> list[list[str]]:
+    neighbours: dict[str, list[str]] = {name: [] for column in columns for name in column}
+    for edge in edges:
+        neighbours[edge.source].append(edge.target)
+        neighbours[edge.target].append(edge.source)
+    for turn in range(_PASSES):
+        order = range(len(columns)) if turn % 2 == 0 else range(len(columns) - 1, -1, -1)
+        places = {name: index for column in columns for index, name in enumerate(column)}
+        for number in order:
+            columns[number] = _by_neighbours(columns[number], neighbours, places)
+            places.update((name, index) for index, name in enumerate(columns[number]))
+    return columns
+
+
+def _by_neighbours(
+    column: Sequence[str], neighbours: Mapping[str, Sequence[str]], places: Mapping[str, int]
+) -> list[str]:
+    def middle(name: str) -> float:
+        around = [places[one] for one in neighbours[name]]
+        return sum(around) / len(around) if around else float(places[name])
+
+    return sorted(column, key=middle)

@@ -1,0 +1,5 @@
+import { h, head } from "/static/lib.js";
+
+export function page() {
+  return [head("Groups"), h("p", { class: "soft" }, "There is no page for this yet.")];
+}

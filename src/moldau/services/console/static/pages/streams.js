@@ -1,0 +1,55 @@
+import { api, count, enc, every, facts, h, head, link, panel, problem, replace, state, table, tag } from "/static/lib.js";
+import { graph } from "/static/graph.js";
+
+const base = () => "/clusters/" + enc(state.cluster) + "/streams";
+const kind = (text) => (text === "Stable" ? "good" : text === "NotReady" ? "bad" : text === "Empty" ? "" : "warn");
+
+export async function page() {
+  const place = h("div");
+  async function refresh() {
+    try {
+      const found = await api("GET", base());
+      replace(place, table([
+        { title: "Application", wrap: true, value: (row) => link("/streams/" + enc(row.name), row.name) },
+        { title: "State", value: (row) => tag(row.state, kind(row.state)) },
+        { title: "Members", number: true, value: (row) => count(row.members) },
+        { title: "Sub-topologies", number: true, value: (row) => count(row.subtopologies) },
+        { title: "Tasks", number: true, value: (row) => count(row.tasks) },
+        { title: "Lag", number: true, value: (row) => count(row.lag) },
+      ], found.data, { caption: "Applications with the streams protocol", empty: "No application uses the streams protocol (group.protocol=streams). Others are among the groups." }));
+    } catch (error) {
+      replace(place, problem(error));
+    }
+  }
+  await refresh();
+  every(5000, refresh);
+  return [head("Streams applications"), h("div", { class: "panel" }, place)];
+}
+
+export async function application({ application: name }) {
+  const place = h("div");
+  async function refresh() {
+    try {
+      const found = await api("GET", `${base()}/${enc(name)}`);
+      replace(place,
+        panel("State", facts([["State", tag(found.state, kind(found.state))], ["Epoch", found.epoch], ["Topology", `epoch ${found.topology_epoch}`]])),
+        panel("Topology", graph(`Topology of ${name}`, found.topology)),
+        panel("Members", table([
+          { title: "Client", wrap: true, key: "client" },
+          { title: "Tasks", wrap: true, value: (row) => row.active.join(", ") || "–" },
+          { title: "Standby", wrap: true, value: (row) => row.standby.join(", ") || "–" },
+          { title: "Warm-up", wrap: true, value: (row) => row.warmup.join(", ") || "–" },
+        ], found.members, { caption: "Members", empty: "No member is connected." })),
+        panel("Inputs", table([
+          { title: "Topic", wrap: true, value: (row) => link("/topics/" + enc(row.topic), row.topic) },
+          { title: "Partition", number: true, key: "partition" },
+          { title: "Lag", number: true, value: (row) => count(row.lag) },
+        ], found.inputs, { caption: "Inputs", empty: "No offsets yet." })));
+    } catch (error) {
+      replace(place, problem(error));
+    }
+  }
+  await refresh();
+  every(5000, refresh);
+  return [head(name), place];
+}
