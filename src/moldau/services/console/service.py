@@ -10,6 +10,8 @@ from moldau.http.machine.routes import Route
 from moldau.http.server import HttpServer
 from moldau.services.console.api.brokers import BrokerHandlers
 from moldau.services.console.api.clusters import ClusterHandlers
+from moldau.services.console.api.messages import MessageHandlers
+from moldau.services.console.api.sending import SendingHandlers
 from moldau.services.console.api.session import SessionHandlers
 from moldau.services.console.api.topics import TopicHandlers
 from moldau.services.console.audit import Audit
@@ -30,6 +32,8 @@ SECTIONS: Final = (
     ClusterHandlers,
     BrokerHandlers,
     TopicHandlers,
+    MessageHandlers,
+    SendingHandlers,
 )
 
 
