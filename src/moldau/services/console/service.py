@@ -13,10 +13,12 @@ from moldau.services.console.api.brokers import BrokerHandlers
 from moldau.services.console.api.clusters import ClusterHandlers
 from moldau.services.console.api.connectors import ConnectorHandlers
 from moldau.services.console.api.lineage import LineageHandlers
+from moldau.services.console.api.messages import MessageHandlers
 from moldau.services.console.api.mirrors import MirrorHandlers
 from moldau.services.console.api.pipelines import PipelineHandlers
 from moldau.services.console.api.platform import PlatformHandlers
 from moldau.services.console.api.schemas import SchemaHandlers
+from moldau.services.console.api.sending import SendingHandlers
 from moldau.services.console.api.session import SessionHandlers
 from moldau.services.console.api.sql import SqlHandlers
 from moldau.services.console.api.streams import StreamsHandlers
@@ -48,6 +50,8 @@ SECTIONS: Final = (
     SchemaHandlers,
     SqlHandlers,
     StreamsHandlers,
+    MessageHandlers,
+    SendingHandlers,
 )
 
 
