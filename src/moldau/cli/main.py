@@ -25,7 +25,7 @@ from moldau.config.suggestions import did_you_mean
 __all__ = ["main", "parser_of"]
 
 # Commands that find their cluster by themselves; commands that use a cluster only if one is named.
-_OWN_CLUSTER = frozenset({"pipelines", "profile", "registry", "rest", "spark"})
+_OWN_CLUSTER = frozenset({"learn", "pipelines", "profile", "registry", "rest", "spark"})
 _CLUSTER_IF_NAMED = frozenset({"doctor"})
 # Commands that serve, or start what does: they do their work also if nobody reads their output.
 _SERVERS = frozenset({"cluster", "registry", "rest", "server-start", "spark", "start"})
