@@ -325,3 +325,17 @@ def test_a_slow_broker_shows_in_the_metrics(broker: Broker) -> None:
         metrics = {name.name: value.value for name, value in producer.metrics().items()}
         assert metrics["request-latency-max"] >= 100
     assert [future.result().offset for future in futures] == list(range(10))
+
+
+def test_closing_does_not_wait_for_a_producer_id_that_no_record_needs(broker: Broker) -> None:
+    """A cluster that has lost its controllers hands out none, perhaps for hours."""
+    broker.fail("InitProducerId", error="COORDINATOR_LOAD_IN_PROGRESS")
+    producer = quick_producer(
+        broker, delivery_timeout_ms=300, request_timeout_ms=200, max_block_ms=200, linger_ms=0
+    )
+    with pytest.raises(errors.KafkaTimeoutError):
+        producer.send("t", b"x").result(30)
+    closing = threading.Thread(target=producer.close)
+    closing.start()
+    closing.join(30)
+    assert not closing.is_alive()

@@ -211,6 +211,12 @@ _FAMILIES = (
         ),
     ),
     _Family(
+        "Learn",
+        "learning",
+        (("learn", "a guided course: exercises on your own broker, set and checked"),),
+        without_script=("learn",),
+    ),
+    _Family(
         "This installation",
         "setup",
         (

@@ -25,7 +25,9 @@ from moldau.config.suggestions import did_you_mean
 __all__ = ["main", "parser_of"]
 
 # Commands that find their cluster by themselves; commands that use a cluster only if one is named.
-_OWN_CLUSTER = frozenset({"console", "pipelines", "profile", "registry", "rest", "spark", "up"})
+_OWN_CLUSTER = frozenset(
+    {"console", "learn", "pipelines", "profile", "registry", "rest", "spark", "up"}
+)
 _CLUSTER_IF_NAMED = frozenset({"doctor"})
 # Commands that serve, or start what does: they do their work also if nobody reads their output.
 _SERVERS = frozenset(

@@ -178,7 +178,7 @@ def main() -> int:
         load.run(given.seconds)
     except KeyboardInterrupt:
         load.stop()
-    print(dict(sorted(load.counts.items())))  # noqa: T201
+    print(dict(sorted(load.counts.items())))
     return 0 if not load.counts["unanswered"] else 1
 
 

@@ -88,7 +88,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m orders.topics", description="make the topics")
     parser.add_argument("--bootstrap-server", default="127.0.0.1:9092")
     made = create(parser.parse_args().bootstrap_server)
-    print("made:", ", ".join(made) or "nothing, all were there")  # noqa: T201
+    print("made:", ", ".join(made) or "nothing, all were there")
 
 
 if __name__ == "__main__":

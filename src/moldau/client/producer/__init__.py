@@ -2,6 +2,7 @@
 
 from moldau.client.machine.producer_records import ProducerRecord, RecordMetadata
 from moldau.client.producer._batch import RecordFuture
+from moldau.client.producer._murmur2 import partition_for_key
 from moldau.client.producer.asynchronous import AsyncProducer
 from moldau.client.producer.blocking import Producer
 from moldau.client.producer.machine.partitioners import (
@@ -19,4 +20,5 @@ __all__ = [
     "RecordMetadata",
     "RoundRobinPartitioner",
     "UniformStickyPartitioner",
+    "partition_for_key",
 ]

@@ -103,13 +103,22 @@ class Sender:
 
     @property
     def is_quiet(self) -> bool:
-        """Whether nothing is left to send, and nothing under way."""
+        """Whether nothing is left to send, and nothing under way.
+
+        Without a transaction, a request for a producer id does not count: no record waits for it,
+        and while the cluster has no controller it is never answered.
+        """
         return (
             not self._accumulator.has_incomplete
             and self.in_flight_count == 0
-            and (self._shell is None or not self._shell.is_busy)
-            and (self._txn is None or not self._txn.is_transactional or not self._txn.has_requests)
+            and not self._is_in_transaction_call
         )
+
+    @property
+    def _is_in_transaction_call(self) -> bool:
+        if self._txn is None or not self._txn.is_transactional:
+            return False
+        return self._txn.has_requests or (self._shell is not None and self._shell.is_busy)
 
     # When to look.
 

@@ -1,0 +1,1 @@
+"""Pure: the exercises, what their checks demand, and the reader's progress."""
