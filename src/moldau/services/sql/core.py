@@ -296,15 +296,23 @@ class SqlCore:
         return PreparedQuery(statement, text, session)
 
     def ends_of(self, topic: str) -> dict[TopicPartition, int]:
-        """Where the partitions of a topic end now."""
+        """Where the partitions of a topic end now; those without records are left out.
+
+        What retention or DeleteRecords has removed is never read, so nobody may wait for it.
+        """
         count = self.topics.partitions(topic) or 0
         partitions = [TopicPartition(topic, index) for index in range(count)]
-        found = self.admin.list_offsets(dict.fromkeys(partitions, OffsetSpec.latest()))
-        return {each: found[each].offset for each in partitions}
+        first = self.admin.list_offsets(dict.fromkeys(partitions, OffsetSpec.earliest()))
+        last = self.admin.list_offsets(dict.fromkeys(partitions, OffsetSpec.latest()))
+        return {
+            each: last[each].offset
+            for each in partitions
+            if last[each].offset > first[each].offset
+        }
 
     def wait_until_read(self, query: PersistentQuery, ends: Mapping[TopicPartition, int]) -> None:
         """Wait until a query has committed so much of its input."""
-        left = {each: end for each, end in ends.items() if end > 0}
+        left = dict(ends)
         streams = self.host.streams(query.id)
         deadline = time.monotonic() + _READ_TIMEOUT_S
         while left and streams is not None:

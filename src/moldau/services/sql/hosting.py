@@ -22,8 +22,8 @@ _CLOSE_TIMEOUT_S: Final = 10.0
 _START_TIMEOUT_S: Final = 10.0
 #: ksqlDB's own defaults where they differ from Kafka Streams'.
 _DEFAULTS: Final[Mapping[str, Any]] = {
-    # ksqlDB's applications are members of consumer groups, whose members get their tasks at once;
-    # those of streams groups get them with a later heartbeat.
+    # As ksqlDB's: members of consumer groups get their tasks at once. Those of streams groups get
+    # them with the heartbeat after group.streams.initial.rebalance.delay.ms, 5 s later by default.
     "group.protocol": "classic",
     "auto.offset.reset": "latest",
     "commit.interval.ms": 2000,
