@@ -2,7 +2,8 @@
 
 A connection beyond the limit is closed at once. Headers larger than the limit are refused with 431
 before they are kept. A request whose headers take longer than the idle time ends the connection,
-however slowly bytes arrive. The client's certificate goes into the scope.
+however slowly bytes arrive. The client's certificate goes into the scope. A connection that turns
+out to be HTTP/2's is handed over before anything of it is parsed.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from moldau.http.http2 import PREFACE, Http2Connection
 from moldau.http.machine.errors import HttpError
 from moldau.http.machine.json_text import dump_json
 
@@ -24,7 +26,10 @@ class LimitedProtocol(HttpToolsProtocol):
     connections_max = 0
     header_bytes_max = 8192
     idle_s = 30.0
+    http2: type[Http2Connection] = Http2Connection
 
+    #: The first bytes, while they may be HTTP/2's preface.
+    _first: bytes | None = b""
     _certificate: bytes | None = None
     _header_bytes = 0
     _in_headers = True
@@ -38,9 +43,29 @@ class LimitedProtocol(HttpToolsProtocol):
         ssl_object = transport.get_extra_info("ssl_object")
         if ssl_object is not None:
             self._certificate = ssl_object.getpeercert(binary_form=True)
+            if ssl_object.selected_alpn_protocol() == "h2":
+                self._hand_over(b"")
+                return
         self._expect_headers()
 
+    def _hand_over(self, data: bytes) -> None:
+        """Go on as HTTP/2."""
+        self.connections.discard(self)
+        self._unset_keepalive_if_required()
+        protocol = self.http2(self.config, self.server_state, self.app_state)
+        self.transport.set_protocol(protocol)
+        protocol.connection_made(self.transport)
+        if data:
+            protocol.data_received(data)
+
     def data_received(self, data: bytes) -> None:
+        if self._first is not None:
+            data = self._first + data
+            self._first = data if PREFACE.startswith(data[: len(PREFACE)]) else None
+            if self._first is not None:
+                if len(data) >= len(PREFACE):
+                    self._hand_over(data)
+                return
         if self._in_headers:
             self._header_bytes += len(data)
         super().data_received(data)
