@@ -39,9 +39,10 @@ class WebSocket:
             pass
         self._ended = True
 
-    @property
-    def is_gone(self) -> bool:
-        return self._ended
+    async def gone(self) -> None:
+        """Return when the client has closed it."""
+        if self._reading is not None:
+            await asyncio.shield(self._reading)
 
     async def send(self, text: str) -> None:
         if self._ended:

@@ -12,6 +12,7 @@ from typing import Any
 
 from moldau.client import Producer
 from moldau.client.admin import Admin, OffsetSpec
+from moldau.client.errors import KafkaError
 from moldau.client.topics import TopicPartition
 from moldau.data.errors import DataError
 from moldau.data.schema_language import SchemaError
@@ -44,6 +45,7 @@ from moldau.sql.formats.errors import Misfit
 from moldau.sql.formats.json_reading import by_rules, parse
 from moldau.sql.functions.registry import FunctionRegistry, built_in
 from moldau.sql.ports import SchemaRegistry
+from moldau.sql.sources.data_source import DataSource
 from moldau.sql.syntax.parser import substitute
 from moldau.sql.syntax.statements import (
     Describe,
@@ -95,9 +97,9 @@ class SqlCore:
         self._producer = Producer(settings, acks="all", linger_ms=0)
         self.topics = ClusterTopics(self.admin)
         url = config["ksql.schema.registry.url"]
-        self._registry_client = SchemaRegistryClient(url) if url else None
-        if registry is None and self._registry_client is not None:
-            registry = RemoteRegistry(self._registry_client)
+        self.registry_client = SchemaRegistryClient(url) if url else None
+        if registry is None and self.registry_client is not None:
+            registry = RemoteRegistry(self.registry_client)
         engine_settings = config.engine_settings()
         known = functions or built_in(engine_settings)
         self.engine = KsqlEngine(
@@ -141,8 +143,8 @@ class SqlCore:
         self.host.close()
         if self._commands is not None:
             self._commands.close()
-        if self._registry_client is not None:
-            self._registry_client.close()
+        if self.registry_client is not None:
+            self.registry_client.close()
         self._producer.close(timeout=5)
         self.admin.close()
 
@@ -231,39 +233,52 @@ class SqlCore:
                 self.host.stop(query_id, for_good=True)
 
     def _insert(self, record: Inserted) -> None:
-        self._producer.send(
+        sent = self._producer.send(
             record.topic, record.value, key=record.key, timestamp=record.timestamp
-        ).result(timeout=_INSERT_TIMEOUT_S)
+        )
+        self.written(sent)
 
-    def insert_row(self, target: str, row: Mapping[str, Any]) -> None:
-        """Write a row that came as JSON; names match as they do in JSON topics."""
+    def insert_target(self, target: str) -> DataSource:
+        """The stream that rows are inserted into; raises KsqlException."""
         with self.lock:
             source = self.engine.metastore.source(_name(target))
-            if source is None:
-                raise KsqlException(f"Cannot insert values into an unknown stream: {target}")
-            if source.kind != "STREAM":
-                raise KsqlException(f"Cannot insert into a table: {target}")
-            schema = source.schema
-            columns = (*schema.key, *schema.value)
-            unknown = [name for name in row if schema.find(_name(name)) is None]
-            if unknown:
-                raise KsqlException(f"Column name `{unknown[0]}` does not exist.")
-            read = by_rules(StructType(tuple((each.name, each.type) for each in columns)))
-            try:
-                values = read(parse(json.dumps(row).encode()))
-            except Misfit as misfit:
-                raise KsqlException(str(misfit)) from None
-            count = len(schema.key)
-            serdes, value = self.engine.serdes, source.value_format
-            record = Inserted(
-                topic=source.topic,
-                key=serdes.key(source.key_format, schema).serialize(source.topic, values[:count]),
-                value=serdes.value(value.format, schema, value.features).serialize(
-                    source.topic, values[count:]
-                ),
-                timestamp=None,
-            )
-        self._insert(record)
+        if source is None:
+            raise KsqlException(f"Cannot insert values into an unknown stream: {target}")
+        if source.kind != "STREAM":
+            raise KsqlException(f"Cannot insert into a table: {target}")
+        if source.is_source:
+            raise KsqlException(f"Cannot insert values into read-only stream: {target}")
+        return source
+
+    def send_row(self, target: str, row: Mapping[str, Any]) -> Any:
+        """Send a row that came as JSON; names match as they do in JSON topics. See `written`."""
+        source = self.insert_target(target)
+        schema = source.schema
+        columns = (*schema.key, *schema.value)
+        unknown = [name for name in row if schema.find(_name(name)) is None]
+        if unknown:
+            raise KsqlException(f"Column name `{unknown[0]}` does not exist.")
+        read = by_rules(StructType(tuple((each.name, each.type) for each in columns)))
+        try:
+            values = read(parse(json.dumps(row).encode()))
+        except Misfit as misfit:
+            raise KsqlException(str(misfit)) from None
+        count = len(schema.key)
+        serdes, value = self.engine.serdes, source.value_format
+        key_serde = serdes.key(source.key_format, schema)
+        value_serde = serdes.value(value.format, schema, value.features)
+        return self._producer.send(
+            source.topic,
+            value_serde.serialize(source.topic, values[count:]),
+            key=key_serde.serialize(source.topic, values[:count]),
+        )
+
+    def written(self, sent: Any) -> None:
+        """Wait until a row is written; raises KsqlException."""
+        try:
+            sent.result(timeout=_INSERT_TIMEOUT_S)
+        except (KafkaError, TimeoutError) as error:
+            raise KsqlException(f"The row could not be written: {error}") from error
 
     # Queries.
 
@@ -305,9 +320,7 @@ class SqlCore:
         first = self.admin.list_offsets(dict.fromkeys(partitions, OffsetSpec.earliest()))
         last = self.admin.list_offsets(dict.fromkeys(partitions, OffsetSpec.latest()))
         return {
-            each: last[each].offset
-            for each in partitions
-            if last[each].offset > first[each].offset
+            each: last[each].offset for each in partitions if last[each].offset > first[each].offset
         }
 
     def wait_until_read(self, query: PersistentQuery, ends: Mapping[TopicPartition, int]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -10,7 +9,6 @@ from typing import Any
 
 from moldau.services.sql.core import PreparedQuery, SqlCore
 from moldau.services.sql.machine.errors import statement_error
-from moldau.services.sql.machine.rows import row_writer
 from moldau.sql.engine.engine import Session
 from moldau.sql.errors import KsqlException, KsqlStatementException
 from moldau.sql.pull.executor import PullQuery
@@ -35,25 +33,6 @@ class PulledRows:
     rows: Sequence[Sequence[Any]]
     #: How the query ended, where that is said.
     message: str | None = None
-
-    def as_array(self) -> str:
-        """For /query."""
-        write = row_writer([each.type for each in self.columns])
-        schema = ", ".join(map(str, self.columns))
-        header = json.dumps({"header": {"queryId": self.query_id, "schema": schema}})
-        rows = [f'{{"row":{{"columns":{write(row)}}}}}' for row in self.rows]
-        last = [] if self.message is None else [json.dumps({"finalMessage": self.message})]
-        return "[" + ",\n".join([header, *rows, *last]) + "]\n"
-
-    def as_lines(self) -> str:
-        """For /query-stream."""
-        write = row_writer([each.type for each in self.columns])
-        header = {
-            "queryId": self.query_id,
-            "columnNames": [each.name for each in self.columns],
-            "columnTypes": [str(each.type) for each in self.columns],
-        }
-        return "\n".join([json.dumps(header), *(write(row) for row in self.rows)]) + "\n"
 
 
 def pull(core: SqlCore, prepared: PreparedQuery) -> PulledRows:

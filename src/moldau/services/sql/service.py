@@ -21,15 +21,18 @@ from moldau.services.sql.machine.errors import (
     KsqlHttpError,
     ksql_error,
 )
-from moldau.services.sql.queries import DELIMITED, QueryHandlers
+from moldau.services.sql.queries import DELIMITED, V1, QueryHandlers
 
 __all__ = ["SqlService"]
 
 logger = logging.getLogger(__name__)
 
-V1: Final = "application/vnd.ksql.v1+json"
 _JSON: Final = ("application/json", V1)
 _STREAMED: Final = (DELIMITED, "application/json", V1, "application/vnd.ksqlapi.protobuf.v1")
+
+
+#: Of a stream of rows, each of which is limited.
+_ENDLESS: Final = 1 << 62
 
 
 class SqlService:
@@ -48,6 +51,7 @@ class SqlService:
             routes=tuple(self._routes()),
             media_type=V1,
             map_error=ksql_error,
+            websockets={"/ws/query": self._queries.websocket},
         )
         self.application = Application(
             service, config.http, authentication=authentication_of(config.http)
@@ -87,7 +91,8 @@ class SqlService:
             Route(path="/close-query", handler=self._queries.close_query, produces=_JSON,
                   summary="End a push query", **post),
             Route(path="/inserts-stream", handler=inserts.insert, produces=_STREAMED,
-                  timeout_ms=0, summary="Insert rows into a stream", **post),
+                  timeout_ms=0, summary="Insert rows into a stream", streams_body=True,
+                  body_bytes_max=_ENDLESS, **post),
             Route(method="GET", path="/info", handler=self._info, produces=_JSON,
                   summary="Version, cluster and service id", public=True),
             Route(method="GET", path="/healthcheck", handler=self._healthcheck, produces=_JSON,
