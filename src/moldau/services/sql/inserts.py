@@ -33,7 +33,7 @@ class InsertHandler:
         target = _object(first).get("target")
         if not isinstance(target, str):
             raise KsqlHttpError(400, "No target in the request", error_code=BAD_REQUEST)
-        await asyncio.to_thread(self._core.insert_target, target)
+        await asyncio.to_thread(self._core.rows.target, target)
         return Answer(chunks=self._acknowledged(request, target, rows, batches))
 
     async def _acknowledged(
@@ -77,14 +77,14 @@ class InsertHandler:
         failure: dict[str, Any] | None = None
         for index, line in enumerate(lines):
             try:
-                sent.append(self._core.send_row(target, _object(line)))
+                sent.append(self._core.rows.send(target, _object(line)))
             except (KsqlException, KsqlHttpError) as error:
                 failure = _failure(number + index, error)
                 break
         found: list[dict[str, Any]] = []
         for index, future in enumerate(sent):
             try:
-                self._core.written(future)
+                self._core.rows.written(future)
                 found.append({"status": "ok", "seq": number + index})
             except KsqlException as error:
                 return [*found, _failure(number + index, error)]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
+from dataclasses import replace
 from typing import Any, Final
 
 from moldau.http.machine.errors import HttpError
@@ -12,7 +13,15 @@ from moldau.http.request import Answer, Request
 from moldau.http.websocket import WebSocket
 from moldau.services.sql.core import PreparedQuery, SqlCore
 from moldau.services.sql.machine.errors import BAD_REQUEST, KsqlHttpError
-from moldau.services.sql.machine.frames import DELIMITED, V1, Frames, Messages, frames_of, streamed_type, whole
+from moldau.services.sql.machine.frames import (
+    DELIMITED,
+    V1,
+    Frames,
+    Messages,
+    frames_of,
+    streamed_type,
+    whole,
+)
 from moldau.services.sql.machine.rows import row_writer
 from moldau.services.sql.printing import TopicPrinter
 from moldau.services.sql.pulling import PulledRows, pull
@@ -30,13 +39,17 @@ _SERVER_FAILURE: Final = 1011
 class QueryHandlers:
     """See the module."""
 
-    def __init__(self, core: SqlCore) -> None:
+    def __init__(self, core: SqlCore, check_ready: Callable[[], None]) -> None:
+        """`check_ready` raises while commands are still executed."""
         self._core = core
+        self._check_ready = check_ready
         self.pushes = PushQueries(core)
 
     async def query(self, request: Request) -> Answer:
         """The older interface: a JSON array of a header, rows and a message, or PRINT's lines."""
-        prepared = await self._prepared(await _object(request), "ksql", "streamsProperties")
+        prepared = await self._prepared(
+            request, await _object(request), "ksql", "streamsProperties"
+        )
         if isinstance(prepared.query, PrintTopic):
             printer = TopicPrinter(self._core, prepared, request.stopping)
             await printer.open()
@@ -46,7 +59,7 @@ class QueryHandlers:
     async def query_stream(self, request: Request) -> Answer:
         """The newer interface: columns, then rows, as lines or as a JSON array."""
         body = await _object(request)
-        prepared = await self._prepared(body, "sql", "properties")
+        prepared = await self._prepared(request, body, "sql", "properties")
         if isinstance(prepared.query, PrintTopic):
             raise KsqlHttpError(
                 400,
@@ -67,8 +80,9 @@ class QueryHandlers:
         return {}
 
     async def _prepared(
-        self, body: dict[str, Any], text_key: str, properties_key: str
+        self, request: Request, body: dict[str, Any], text_key: str, properties_key: str
     ) -> PreparedQuery:
+        authorization = request.headers.get("authorization")
         text = body.get(text_key)
         properties = body.get(properties_key) or {}
         variables = body.get("sessionVariables") or {}
@@ -82,7 +96,9 @@ class QueryHandlers:
                 f'"{properties_key}" and "sessionVariables" must be JSON objects',
                 error_code=BAD_REQUEST,
             )
-        return await asyncio.to_thread(self._core.prepare_query, text, properties, variables)
+        self._check_ready()
+        prepared = await asyncio.to_thread(self._core.prepare_query, text, properties, variables)
+        return replace(prepared, authorization=authorization)
 
     async def _answer(self, request: Request, prepared: PreparedQuery, frames: Frames) -> Answer:
         if _is_pull(prepared):
@@ -135,7 +151,7 @@ class QueryHandlers:
             ) from None
         if not isinstance(body, dict):
             raise KsqlHttpError(400, "The request must be an object", error_code=BAD_REQUEST)
-        return await self._prepared(body, "ksql", "streamsProperties")
+        return await self._prepared(request, body, "ksql", "streamsProperties")
 
     async def _print_to(self, socket: WebSocket, request: Request, prepared: PreparedQuery) -> None:
         printer = TopicPrinter(self._core, prepared, request.stopping)
@@ -149,9 +165,8 @@ class QueryHandlers:
     async def _pull_to(self, socket: WebSocket, prepared: PreparedQuery) -> None:
         found = await asyncio.to_thread(pull, self._core, prepared)
         await socket.send(json.dumps([field_info(each) for each in found.columns]))
-        write = row_writer([each.type for each in found.columns])
         for row in found.rows:
-            await socket.send(_message(write(row)))
+            await socket.send(_message(row))
 
     async def _push_to(self, socket: WebSocket, request: Request, prepared: PreparedQuery) -> None:
         push = await self.pushes.start(prepared, request.stopping)
@@ -192,9 +207,8 @@ def _is_pull(prepared: PreparedQuery) -> bool:
 
 
 def _pulled(found: PulledRows, frames: Frames) -> str:
-    write = row_writer([each.type for each in found.columns])
     header = frames.header(found.query_id, found.columns)
-    return whole(frames, header, [frames.row(write(row)) for row in found.rows], found.message)
+    return whole(frames, header, [frames.row(row) for row in found.rows], found.message)
 
 
 async def _printed(printer: TopicPrinter) -> AsyncGenerator[bytes, None]:
