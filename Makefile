@@ -64,7 +64,7 @@ check: $(VENV)/.installed-test   ## ruff, strict mypy, import contracts
 unit: $(VENV)/.installed-test   ## tests without foreign clients
 	$(BIN)/pytest tests/unit tests/scripts tests/simulation -m "not long" -n $(CORES) --dist worksteal
 
-conformance: $(VENV)/.installed-test tools kafka elasticsearch   ## tests with foreign clients and Apache Kafka
+conformance: $(VENV)/.installed-test tools kafka elasticsearch sql-clients   ## tests with foreign clients and Apache Kafka
 	$(CROWD) tests/conformance -m "not long" -n $(WORKERS) --dist loadfile
 	$(CROWD) --cluster $(DISTURBED) -m "not long" -n $(WORKERS) --dist loadfile \
 	  -k "killed or stopped"
@@ -168,6 +168,21 @@ $(PARTS)/bin/ferretdb: tests/go/ferretdb/main.go
 
 connectors: $(VENV)/.installed-test tools parts   ## tests of all connectors with the servers of `make parts`
 	$(BIN)/pytest tests/conformance/connectors -n 2 --dist loadfile
+
+# Clients of the SQL server: npm's, and PyPI's with the old packages that it needs, in a place of its
+# own. Without Node or the registries their tests skip.
+SQL_CLIENTS := $(CURDIR)/.cache/sql-clients
+.PHONY: sql-clients
+sql-clients: $(SQL_CLIENTS)/node_modules $(SQL_CLIENTS)/python/bin/python
+$(SQL_CLIENTS)/node_modules: tests/node/package.json
+	@mkdir -p $(SQL_CLIENTS) && cp $< $(SQL_CLIENTS)
+	@! command -v npm >/dev/null || { cd $(SQL_CLIENTS) && npm install --silent --no-audit --no-fund \
+	  && touch node_modules; } || true
+$(SQL_CLIENTS)/python/bin/python:
+	@mkdir -p $(SQL_CLIENTS) && $(PYTHON) -m venv $(SQL_CLIENTS)/venv \
+	  && $(SQL_CLIENTS)/venv/bin/pip install -q 'setuptools<58' wheel \
+	  && $(SQL_CLIENTS)/venv/bin/pip install -q --no-build-isolation ksql==0.10.2 \
+	  && ln -sfn venv $(SQL_CLIENTS)/python || true
 
 # Apache Kafka by Maven coordinate (tests/java/pom.xml); without Java or Maven its tests skip.
 kafka: .cache/kafka/.archived

@@ -14,7 +14,7 @@ import gzip
 import inspect
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -27,6 +27,7 @@ from moldau.http.machine import docs_page
 from moldau.http.machine.errors import (
     HttpError,
     not_acceptable,
+    not_found,
     too_many_requests,
     unsupported_media_type,
 )
@@ -36,6 +37,7 @@ from moldau.http.machine.openapi import openapi_document
 from moldau.http.machine.routes import Route, RouteTable
 from moldau.http.metrics import CONTENT_TYPE, Metrics
 from moldau.http.request import Answer, ClientDisconnected, Receive, Request, Scope, Send
+from moldau.http.websocket import WebSocket
 
 __all__ = ["Application", "Service"]
 
@@ -49,7 +51,8 @@ COMPRESSION_LEVEL: Final = 1
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Service:
     """What a service says about itself. `map_error` turns exceptions of its own into an HttpError;
-    `health` raises, or returns facts for `/health`."""
+    `health` raises, or returns facts for `/health`. `websockets` are handlers by path, each called
+    with the request of the handshake and a WebSocket that is not accepted yet."""
 
     name: str
     title: str
@@ -60,6 +63,9 @@ class Service:
     schemas: Mapping[str, Any] = field(default_factory=dict)
     map_error: Callable[[Exception], HttpError | None] = lambda error: None
     health: Callable[[], Mapping[str, Any]] = dict
+    websockets: Mapping[str, Callable[[Request, WebSocket], Awaitable[None]]] = field(
+        default_factory=dict
+    )
 
 
 class Application:
@@ -119,6 +125,9 @@ class Application:
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket":
+            await self._websocket(scope, receive, send)
+            return
         if scope["type"] != "http":
             return
         started_s = time.perf_counter()
@@ -140,6 +149,39 @@ class Application:
         finally:
             self.in_flight -= 1
             self._held_bytes -= request.held_bytes
+            self._record(request, status, time.perf_counter() - started_s)
+
+    async def _websocket(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Route and authenticate a handshake as a request is, then let its handler go on."""
+        started_s = time.perf_counter()
+        request = Request(
+            {**scope, "method": "GET"}, receive, stopping=self.stopping, limit_bytes=0
+        )
+        socket = WebSocket(receive, send)
+        status = 101
+        self.in_flight += 1
+        try:
+            await socket.begin()
+            handler = self.service.websockets.get(request.raw_path.decode("latin-1").rstrip("/"))
+            if handler is None:
+                raise not_found()
+            if not self._is_skipped(request.raw_path):
+                request.principal = await self._authentication.principal_of(request)
+            if self.in_flight > self.config.requests_in_flight_max:
+                raise too_many_requests()
+            await handler(request, socket)
+            await socket.close(1000, "done")
+        except ClientDisconnected:
+            status = 499
+        except HttpError as error:
+            status = error.status
+            await socket.refuse(error.status, error.message)
+        except Exception:
+            status = 500
+            logger.exception("websocket %s failed", _shown(request.raw_path))
+            await socket.refuse(500, "Internal Server Error")
+        finally:
+            self.in_flight -= 1
             self._record(request, status, time.perf_counter() - started_s)
 
     def _hold(self, size: int) -> None:
@@ -335,12 +377,35 @@ async def _send(request: Request, answer: Answer, send: Send, *, compress: bool)
     ]
     await send({"type": "http.response.start", "status": answer.status, "headers": headers})
     if answer.chunks is not None and request.method != "HEAD":
-        async with aclosing(answer.chunks) as chunks:
-            async for chunk in chunks:
-                await send({"type": "http.response.body", "body": chunk, "more_body": True})
+        await _send_chunks(request, answer.chunks, send)
     if request.method == "HEAD":
         data = b""
     await send({"type": "http.response.body", "body": data, "more_body": False})
+
+
+async def _send_chunks(request: Request, chunks: AsyncGenerator[bytes, None], send: Send) -> None:
+    """Until they end or the client goes: what makes them must not go on for nobody."""
+
+    async def sent() -> None:
+        async with aclosing(chunks):
+            async for chunk in chunks:
+                await send({"type": "http.response.body", "body": chunk, "more_body": True})
+
+    if not request.is_read:
+        # The rest of the body belongs to what makes the chunks.
+        await sent()
+        return
+    sending = asyncio.create_task(sent())
+    watching = asyncio.create_task(request.disconnected())
+    try:
+        await asyncio.wait((sending, watching), return_when=asyncio.FIRST_COMPLETED)
+        if not sending.done():
+            raise ClientDisconnected
+        await sending
+    finally:
+        for task in (sending, watching):
+            task.cancel()
+        await asyncio.gather(sending, watching, return_exceptions=True)
 
 
 def _accepts_gzip(header: str) -> bool:

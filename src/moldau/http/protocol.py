@@ -2,16 +2,19 @@
 
 A connection beyond the limit is closed at once. Headers larger than the limit are refused with 431
 before they are kept. A request whose headers take longer than the idle time ends the connection,
-however slowly bytes arrive. The client's certificate goes into the scope.
+however slowly bytes arrive. The client's certificate goes into the scope. A connection that turns
+out to be HTTP/2's is handed over before anything of it is parsed.
 """
 
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from moldau.http.http2 import PREFACE, Http2Connection
 from moldau.http.machine.errors import HttpError
 from moldau.http.machine.json_text import dump_json
 
@@ -24,7 +27,10 @@ class LimitedProtocol(HttpToolsProtocol):
     connections_max = 0
     header_bytes_max = 8192
     idle_s = 30.0
+    http2: type[Http2Connection] = Http2Connection
 
+    #: The first bytes, while they may be HTTP/2's preface.
+    _first: bytes | None = b""
     _certificate: bytes | None = None
     _header_bytes = 0
     _in_headers = True
@@ -38,10 +44,32 @@ class LimitedProtocol(HttpToolsProtocol):
         ssl_object = transport.get_extra_info("ssl_object")
         if ssl_object is not None:
             self._certificate = ssl_object.getpeercert(binary_form=True)
+            if ssl_object.selected_alpn_protocol() == "h2":
+                self._hand_over(b"")
+                return
         self._expect_headers()
 
+    def _hand_over(self, data: bytes) -> None:
+        """Go on as HTTP/2."""
+        self.connections.discard(self)
+        self._unset_keepalive_if_required()
+        protocol = self.http2(self.config, self.server_state, self.app_state)
+        self.transport.set_protocol(protocol)
+        protocol.connection_made(self.transport)
+        if data:
+            protocol.data_received(data)
+
     def data_received(self, data: bytes) -> None:
+        if self._first is not None:
+            data = self._first + data
+            self._first = data if PREFACE.startswith(data[: len(PREFACE)]) else None
+            if self._first is not None:
+                if len(data) >= len(PREFACE):
+                    self._hand_over(data)
+                return
         if self._in_headers:
+            if b"h2c" in data:
+                data = _without_upgrade(data)
             self._header_bytes += len(data)
         super().data_received(data)
         if not self._in_headers or self.transport.is_closing():
@@ -97,6 +125,16 @@ class LimitedProtocol(HttpToolsProtocol):
             b"connection: close\r\n\r\n%s" % (error.status, _PHRASES[error.status], len(body), body)
         )
         self.transport.close()
+
+
+_UPGRADE = re.compile(rb"\r\nupgrade:[ \t]*h2c[ \t]*(?=\r\n)", re.IGNORECASE)
+
+
+def _without_upgrade(data: bytes) -> bytes:
+    """Without an offer to go on as HTTP/2, such as curl's and Java's: the parser would take a body
+    for the other protocol. Whoever makes it goes on with HTTP/1.1."""
+    head, end, body = data.partition(b"\r\n\r\n")
+    return _UPGRADE.sub(b"", head + b"\r\n", count=1).removesuffix(b"\r\n") + end + body
 
 
 _PHRASES: dict[int, Any] = {400: b"Bad Request", 431: b"Request Header Fields Too Large"}

@@ -195,6 +195,11 @@ class Request:
 
     # The body.
 
+    @property
+    def is_read(self) -> bool:
+        """Whether all of the body is there."""
+        return self._body is not None
+
     async def body(self) -> bytes:
         """All of it, or HttpError with 413 if it is larger than the limit."""
         if self._body is None:

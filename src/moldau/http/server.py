@@ -25,6 +25,7 @@ from uvicorn.server import ServerState
 
 from moldau.config.errors import ConfigError
 from moldau.http.application import Application
+from moldau.http.http2 import ALPN, Http2Connection
 from moldau.http.machine.listeners import Listener
 from moldau.http.protocol import LimitedProtocol
 from moldau.security.server_contexts import ServerContexts
@@ -63,7 +64,8 @@ class HttpServer:
         self._config = uvicorn.Config(
             application.asgi,
             http=LimitedProtocol,
-            ws="none",
+            ws="wsproto" if application.service.websockets else "none",
+            ws_max_size=config.request_body_bytes_max,
             lifespan="off",
             log_config=None,
             access_log=False,
@@ -71,15 +73,13 @@ class HttpServer:
             proxy_headers=False,
             timeout_keep_alive=max(1, config.idle_timeout_ms // 1000),
         )
-        self._protocol = type(
-            "ServiceProtocol",
-            (LimitedProtocol,),
-            {
-                "connections_max": config.connections_max,
-                "header_bytes_max": config.request_header_bytes_max,
-                "idle_s": config.idle_timeout_ms / 1000,
-            },
-        )
+        limits = {
+            "connections_max": config.connections_max,
+            "header_bytes_max": config.request_header_bytes_max,
+            "idle_s": config.idle_timeout_ms / 1000,
+        }
+        http2 = type("ServiceConnection", (Http2Connection,), limits)
+        self._protocol = type("ServiceProtocol", (LimitedProtocol,), {**limits, "http2": http2})
 
     @property
     def urls(self) -> list[str]:
@@ -162,6 +162,8 @@ class HttpServer:
 
     async def _serve(self, each: _Bound) -> None:
         context = each.tls.current() if each.tls is not None else None
+        if context is not None:
+            context.set_alpn_protocols(list(ALPN))
         # A server closes the socket that it was given: it gets a copy.
         server = await asyncio.get_running_loop().create_server(
             self._new_connection, sock=each.socket.dup(), ssl=context, backlog=BACKLOG

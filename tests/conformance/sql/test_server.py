@@ -9,6 +9,8 @@ import pytest
 
 from moldau.cli.services.sql_client import SqlClient
 from moldau.cli.services.sql_shell import Shell
+from moldau.client.admin import Admin, RecordsToDelete
+from moldau.client.topics import TopicPartition
 from support.processes import BrokerProcess
 from support.sql_server import SqlServer, sql_server
 from support.waiting import eventually
@@ -48,6 +50,22 @@ def test_rows_come_while_they_are_made(server: SqlServer) -> None:
     answer = server.post("/inserts-stream", sent, Accept="*/*")
     assert answer.json() == {"status": "ok", "seq": 0}
     assert later.wait() == [["x", "1970-01-01T00:00:00.001", 1.5, ["a", None]]]
+
+
+def test_a_stream_whose_records_were_deleted_is_empty(
+    server: SqlServer, broker: BrokerProcess
+) -> None:
+    server.execute(
+        "CREATE STREAM gone (id STRING KEY, n INT) "
+        "WITH (kafka_topic='gone', value_format='JSON', partitions=2);"
+        "INSERT INTO gone VALUES ('a', 1);"
+    )
+    with Admin(bootstrap_servers=broker.bootstrap) as admin:
+        # -1: up to the high watermark, as retention does with records that are too old.
+        everything = {TopicPartition("gone", index): RecordsToDelete(-1) for index in range(2)}
+        admin.delete_records(everything)
+    rows = server.query("SELECT * FROM gone;", EARLIEST)
+    assert [each for each in rows if "row" in each] == []
 
 
 def test_a_wrong_row_ends_the_inserts(server: SqlServer) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 from moldau.client.admin import Admin, NewTopic
 from moldau.client.errors import KafkaError, TopicExistsError
@@ -19,6 +20,25 @@ class ClusterTopics:
 
     def __init__(self, admin: Admin) -> None:
         self._admin = admin
+        self._keeps = False
+
+    @contextmanager
+    def keeping(self) -> Iterator[None]:
+        """Delete nothing meanwhile: for statements that are executed again."""
+        before, self._keeps = self._keeps, True
+        try:
+            yield
+        finally:
+            self._keeps = before
+
+    def shape(self, name: str) -> tuple[int, int] | None:
+        """Partitions and replicas of a topic; None if it does not exist."""
+        found = self._admin.describe_topics([name], check=False)
+        try:
+            partitions = found[name].partitions
+        except KafkaError:
+            return None
+        return len(partitions), len(partitions[0].replicas)
 
     def partitions(self, name: str) -> int | None:
         found = self._admin.describe_topics([name], check=False)
@@ -37,6 +57,8 @@ class ClusterTopics:
             raise KsqlException(f"Failed to create topic {name}: {error}") from error
 
     def delete(self, name: str) -> None:
+        if self._keeps:
+            return
         try:
             self._admin.delete_topics([name])
         except KafkaError as error:

@@ -19,7 +19,24 @@ SQL_KEYS = http_keys("""
 bootstrap.servers                         list     []          h  *
 ksql.service.id                           string   default_    h
 ksql.schema.registry.url                  string   ""          h
+ksql.connect.url                          string   ""          h
 ksql.queries.file                         string   -           h
+ksql.advertised.listener                  string   -           m
+ksql.heartbeat.enable                     boolean  false       m
+ksql.heartbeat.send.interval.ms           long     100         m  >=1
+ksql.heartbeat.check.interval.ms          long     200         m  >=1
+ksql.heartbeat.window.ms                  long     2000        m  >=1
+ksql.heartbeat.missed.threshold.ms        long     3           m  >=1
+ksql.lag.reporting.enable                 boolean  false       m
+ksql.lag.reporting.send.interval.ms       long     5000        m  >=1
+ksql.query.pull.enable.standby.reads      boolean  false       m
+ksql.query.pull.forwarding.timeout.ms     long     20000       m  >=1
+ksql.query.retry.backoff.initial.ms       long     15000       l  >=1
+ksql.query.retry.backoff.max.ms           long     900000      l  >=1
+ksql.query.error.max.queue.size           int      10          l  >=1
+ksql.query.persistent.active.limit        int      2147483647  m  >=1
+ksql.assert.topic.default.timeout.ms      int      1000        l  >=0
+ksql.assert.schema.default.timeout.ms     int      1000        l  >=0
 ksql.query.push.rows.queued.max           int      10000       m  >=1
 ksql.query.push.queries.max               int      100         m  >=1
 ksql.query.pull.table.scan.enabled        boolean  true        l

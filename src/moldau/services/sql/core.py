@@ -2,32 +2,36 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from moldau.client import Producer
 from moldau.client.admin import Admin, OffsetSpec
+from moldau.client.errors import KafkaError
 from moldau.client.topics import TopicPartition
 from moldau.data.errors import DataError
 from moldau.data.schema_language import SchemaError
 from moldau.serde.registry_client import SchemaRegistryClient
+from moldau.services.sql.assertions import Assertions
 from moldau.services.sql.cluster import ClusterTopics, RemoteRegistry
-from moldau.services.sql.commands import CommandLog
+from moldau.services.sql.commands import Command, CommandConflict, CommandLog
 from moldau.services.sql.config import SqlConfig
+from moldau.services.sql.connectors import Connectors
 from moldau.services.sql.hosting import QueryHost
 from moldau.services.sql.machine import entities
 from moldau.services.sql.machine.entities import Entity
 from moldau.services.sql.machine.errors import (
     BAD_STATEMENT,
     QUERY_ENDPOINT,
+    SERVER_ERROR,
     KsqlHttpError,
     statement_error,
 )
+from moldau.services.sql.peers import Peers
+from moldau.services.sql.row_writing import RowWriter
 from moldau.sql.engine.engine import KsqlEngine, Session
 from moldau.sql.engine.results import (
     Done,
@@ -40,28 +44,33 @@ from moldau.sql.engine.results import (
 )
 from moldau.sql.errors import KsqlException, KsqlStatementException
 from moldau.sql.formats import format_for
-from moldau.sql.formats.errors import Misfit
-from moldau.sql.formats.json_reading import by_rules, parse
 from moldau.sql.functions.registry import FunctionRegistry, built_in
 from moldau.sql.ports import SchemaRegistry
 from moldau.sql.syntax.parser import substitute
 from moldau.sql.syntax.statements import (
+    AssertSchema,
+    AssertTopic,
+    CreateConnector,
     Describe,
+    DropConnector,
+    DropSource,
     Explain,
     PrintTopic,
     Query,
     Show,
     Statement,
 )
-from moldau.sql.types import StructType
+from moldau.sql.types import quoted
 
 __all__ = ["PreparedQuery", "SqlCore"]
 
 logger = logging.getLogger(__name__)
 processing_log = logging.getLogger("moldau.sql.processing")
 
-_INSERT_TIMEOUT_S = 30
 _POLL_S = 0.02
+#: How often commands of other servers are looked for.
+_FOLLOW_S = 0.3
+_CLOSE_TIMEOUT_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +80,8 @@ class PreparedQuery:
     query: Query | PrintTopic
     text: str
     session: Session
+    #: What the client sent, for servers that the query is passed on to.
+    authorization: str | None = field(default=None, repr=False)
 
 
 def _log_row(step: str, message: str, error: Exception, row: Any) -> None:
@@ -92,43 +103,94 @@ class SqlCore:
         self.config = config
         settings = config.client_settings()
         self.admin = Admin(settings)
-        self._producer = Producer(settings, acks="all", linger_ms=0)
         self.topics = ClusterTopics(self.admin)
         url = config["ksql.schema.registry.url"]
-        self._registry_client = SchemaRegistryClient(url) if url else None
-        if registry is None and self._registry_client is not None:
-            registry = RemoteRegistry(self._registry_client)
-        engine_settings = config.engine_settings()
-        known = functions or built_in(engine_settings)
-        self.engine = KsqlEngine(
-            functions=known,
-            formats=format_for,
-            topics=self.topics,
-            registry=registry,
-            config=engine_settings,
-            log=_log_row,
-        )
+        self.registry_client = SchemaRegistryClient(url) if url else None
+        if registry is None and self.registry_client is not None:
+            registry = RemoteRegistry(self.registry_client)
+        self._registry = registry
+        self._functions = functions or built_in(config.engine_settings())
+        self.engine = self._new_engine()
+        self.rows = RowWriter(settings, lambda: self.engine)
         self.host = QueryHost(config, self.admin)
+        self.peers = Peers(config, self.host)
+        self._connectors = Connectors(config["ksql.connect.url"])
+        self._assertions = Assertions(config, self.topics, self.registry_client)
         self._commands: CommandLog | None = None
+        self._following: threading.Thread | None = None
+        self._closing = threading.Event()
         self.lock = threading.RLock()
 
-    def open(self) -> None:
-        """Execute what the command topic or the file of queries says, and start the queries."""
+    def _new_engine(self) -> KsqlEngine:
+        settings = self.config.engine_settings()
+        return KsqlEngine(
+            functions=self._functions,
+            formats=format_for,
+            topics=self.topics,
+            registry=self._registry,
+            config=settings,
+            log=_log_row,
+        )
+
+    def open(self, address: str = "") -> None:
+        """Execute what the command topic or the file of queries says, and start the queries.
+
+        `address` is where other servers of the service id reach this one.
+        """
+        self.host.address = address
         path = self.config["ksql.queries.file"]
         if path:
             self._run_file(path)
             return
         self._commands = CommandLog(self.config, self.topics)
-        for command in self._commands.read():
+        with self.lock:
+            self._replay(self._commands.read())
+            for query in list(self.engine.queries.values()):
+                self._start(query, query.settings)
+        self._following = threading.Thread(
+            target=self._follow, name="sql-command-runner", daemon=True
+        )
+        self._following.start()
+
+    def _replay(self, commands: Iterable[Command], *, starts: bool = False) -> None:
+        """Execute commands; `starts` also does in the cluster what they want done."""
+        for command in commands:
             self.engine.number_queries_from(command.offset)
             session = Session(properties=dict(command.properties))
             try:
-                for result in self.engine.execute_script(command.statement, session):
-                    self._after(result, session, replayed=True)
+                with self.topics.keeping():
+                    results = self.engine.execute_script(command.statement, session)
+                for result in results:
+                    self._after(result, session, replayed=not starts)
             except KsqlException as error:
-                logger.error("Command %d failed again: %s", command.offset, error)
-        for query in list(self.engine.queries.values()):
-            self._start(query, query.settings)
+                logger.error("Command %d failed: %s", command.offset, error)
+
+    def _follow(self) -> None:
+        """Execute what other servers of the service id write."""
+        while not self._closing.wait(_FOLLOW_S):
+            try:
+                self._catch_up()
+            except Exception as error:
+                logger.warning("The command topic could not be read: %s", error)
+
+    def _catch_up(self) -> None:
+        with self.lock:
+            if self._commands is not None and not self._closing.is_set():
+                self._replay(self._commands.read(), starts=True)
+
+    def _rebuild(self) -> None:
+        """Begin again with what the command topic says: a decision of this server was overtaken."""
+        logger.warning("Another server wrote a command first; all commands are executed again")
+        with self.lock:
+            if self._commands is not None:
+                self._commands.close()
+            self.engine = self._new_engine()
+            self._commands = CommandLog(self.config, self.topics)
+            self._replay(self._commands.read())
+            self._stop_unknown()
+            for query in list(self.engine.queries.values()):
+                if self.host.streams(query.id) is None:
+                    self._start(query, query.settings)
 
     def _run_file(self, path: str) -> None:
         with open(path, encoding="utf-8") as file:
@@ -138,12 +200,17 @@ class SqlCore:
             self._after(result, session)
 
     def close(self) -> None:
+        self._closing.set()
+        self.peers.close()
+        if self._following is not None:
+            self._following.join(_CLOSE_TIMEOUT_S)
         self.host.close()
-        if self._commands is not None:
-            self._commands.close()
-        if self._registry_client is not None:
-            self._registry_client.close()
-        self._producer.close(timeout=5)
+        with self.lock:
+            if self._commands is not None:
+                self._commands.close()
+        if self.registry_client is not None:
+            self.registry_client.close()
+        self.rows.close()
         self.admin.close()
 
     # Statements.
@@ -183,20 +250,63 @@ class SqlCore:
             )
         if isinstance(statement, Show | Describe | Explain):
             return [self._listed(statement, text, session)]
+        elsewhere = self._elsewhere(statement, text)
+        if elsewhere is not None:
+            return [elsewhere]
         command = entities.command_id(statement)
-        if command is not None and self._commands is not None:
-            self.engine.number_queries_from(self._commands.next_offset)
-        result = self.engine.execute(statement, text, session)
-        sequence = -1
-        if command is not None and self._commands is not None:
-            sequence = self._commands.append(command, text, session.properties)
+        if command is None or self._commands is None:
+            result = self.engine.execute(statement, text, session)
+            self._after(result, session)
+            if command is None:
+                return []
+            return [_status(text, command, result, -1)]
+        return [self._commanded(self._commands, statement, text, command, session)]
+
+    def _commanded(
+        self, log: CommandLog, statement: Statement, text: str, command: str, session: Session
+    ) -> Entity:
+        """Execute a statement here, and write it for all other servers and later starts."""
+        try:
+            writer = log.writer()
+        except KafkaError as error:
+            raise KsqlException(f"The command topic cannot be written: {error}") from error
+        try:
+            self._replay(log.read(), starts=True)
+            self.engine.number_queries_from(log.position())
+            result = self.engine.execute(statement, text, session)
+            try:
+                sequence = writer.append(command, _kept(statement, text), session.properties)
+            except CommandConflict as error:
+                self._rebuild()
+                raise KsqlHttpError(
+                    500, str(error), error_code=SERVER_ERROR, statement=text
+                ) from error
+            log.skip_to(sequence + 1)
+        finally:
+            writer.close()
         self._after(result, session)
-        if command is None:
-            return []
-        message, query_id = _said(result)
-        return [entities.current_status(text, command, message, query_id, sequence)]
+        return _status(text, command, result, sequence)
+
+    def _elsewhere(self, statement: Statement, text: str) -> Entity | None:
+        """What statements are answered with that the engine does not know."""
+        match statement:
+            case CreateConnector():
+                return self._connectors.create(statement, text)
+            case DropConnector():
+                return self._connectors.drop(statement, text)
+            case AssertTopic():
+                return self._assertions.topic(statement, text)
+            case AssertSchema():
+                return self._assertions.schema(statement, text)
+            case _:
+                return None
 
     def _listed(self, statement: Show | Describe | Explain, text: str, session: Session) -> Entity:
+        if isinstance(statement, Show) and statement.what.startswith("CONNECTOR"):
+            return self._connectors.listed(statement, text)
+        if isinstance(statement, Describe) and statement.what == "CONNECTOR":
+            engine = self.engine
+            return self._connectors.described(statement, text, engine.metastore, engine.lister)
         for query in self.engine.queries.values():
             query.state = self.host.state(query.id)
         found = self.engine.execute(statement, text, session)
@@ -214,7 +324,7 @@ class SqlCore:
                 for query in result.queries:
                     self.host.control(result.action, query.id)
             case Inserted() if not replayed:
-                self._insert(result)
+                self.rows.insert(result)
             case _:
                 # Queries of a source that was dropped end with it.
                 self._stop_unknown()
@@ -229,41 +339,6 @@ class SqlCore:
         for query_id in self.host.persistent_ids():
             if query_id not in self.engine.queries:
                 self.host.stop(query_id, for_good=True)
-
-    def _insert(self, record: Inserted) -> None:
-        self._producer.send(
-            record.topic, record.value, key=record.key, timestamp=record.timestamp
-        ).result(timeout=_INSERT_TIMEOUT_S)
-
-    def insert_row(self, target: str, row: Mapping[str, Any]) -> None:
-        """Write a row that came as JSON; names match as they do in JSON topics."""
-        with self.lock:
-            source = self.engine.metastore.source(_name(target))
-            if source is None:
-                raise KsqlException(f"Cannot insert values into an unknown stream: {target}")
-            if source.kind != "STREAM":
-                raise KsqlException(f"Cannot insert into a table: {target}")
-            schema = source.schema
-            columns = (*schema.key, *schema.value)
-            unknown = [name for name in row if schema.find(_name(name)) is None]
-            if unknown:
-                raise KsqlException(f"Column name `{unknown[0]}` does not exist.")
-            read = by_rules(StructType(tuple((each.name, each.type) for each in columns)))
-            try:
-                values = read(parse(json.dumps(row).encode()))
-            except Misfit as misfit:
-                raise KsqlException(str(misfit)) from None
-            count = len(schema.key)
-            serdes, value = self.engine.serdes, source.value_format
-            record = Inserted(
-                topic=source.topic,
-                key=serdes.key(source.key_format, schema).serialize(source.topic, values[:count]),
-                value=serdes.value(value.format, schema, value.features).serialize(
-                    source.topic, values[count:]
-                ),
-                timestamp=None,
-            )
-        self._insert(record)
 
     # Queries.
 
@@ -296,15 +371,21 @@ class SqlCore:
         return PreparedQuery(statement, text, session)
 
     def ends_of(self, topic: str) -> dict[TopicPartition, int]:
-        """Where the partitions of a topic end now."""
+        """Where the partitions of a topic end now; those without records are left out.
+
+        What retention or DeleteRecords has removed is never read, so nobody may wait for it.
+        """
         count = self.topics.partitions(topic) or 0
         partitions = [TopicPartition(topic, index) for index in range(count)]
-        found = self.admin.list_offsets(dict.fromkeys(partitions, OffsetSpec.latest()))
-        return {each: found[each].offset for each in partitions}
+        first = self.admin.list_offsets(dict.fromkeys(partitions, OffsetSpec.earliest()))
+        last = self.admin.list_offsets(dict.fromkeys(partitions, OffsetSpec.latest()))
+        return {
+            each: last[each].offset for each in partitions if last[each].offset > first[each].offset
+        }
 
     def wait_until_read(self, query: PersistentQuery, ends: Mapping[TopicPartition, int]) -> None:
         """Wait until a query has committed so much of its input."""
-        left = {each: end for each, end in ends.items() if end > 0}
+        left = dict(ends)
         streams = self.host.streams(query.id)
         deadline = time.monotonic() + _READ_TIMEOUT_S
         while left and streams is not None:
@@ -350,9 +431,18 @@ class SqlCore:
 _READ_TIMEOUT_S = 60.0
 
 
-def _name(text: str) -> str:
-    """An identifier as a client writes it: in capitals unless it is quoted."""
-    return text[1:-1] if text[:1] == "`" == text[-1:] else text.upper()
+def _kept(statement: Statement, text: str) -> str:
+    """What is written of a statement. That a topic was deleted is not repeated: by the time another
+    server reads it, the topic may be somebody else's."""
+    if isinstance(statement, DropSource) and statement.delete_topic:
+        exists = "IF EXISTS " if statement.if_exists else ""
+        return f"DROP {statement.kind} {exists}{quoted(statement.name)};"
+    return text
+
+
+def _status(text: str, command: str, result: Result, sequence: int) -> Entity:
+    message, query_id = _said(result)
+    return entities.current_status(text, command, message, query_id, sequence)
 
 
 def _said(result: Result) -> tuple[str, str | None]:

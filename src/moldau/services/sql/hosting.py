@@ -1,16 +1,23 @@
-"""QueryHost: runs queries as Streams applications in this process."""
+"""QueryHost: runs queries as Streams applications in this process.
+
+A persistent query that fails is stopped alone, and started again after a wait that doubles
+(`ksql.query.retry.backoff.initial.ms` to `.max.ms`). Its last errors are kept.
+"""
 
 from __future__ import annotations
 
 import logging
 import threading
+import time
 import uuid
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from moldau.client.admin import Admin
 from moldau.client.errors import KafkaError
 from moldau.services.sql.config import SqlConfig
+from moldau.services.sql.machine.retries import Failures, QueryFailure, classified
 from moldau.sql.engine.results import PersistentQuery
 from moldau.streams import KafkaStreams, State
 
@@ -20,10 +27,12 @@ logger = logging.getLogger(__name__)
 
 _CLOSE_TIMEOUT_S: Final = 10.0
 _START_TIMEOUT_S: Final = 10.0
+_WATCH_S: Final = 0.25
+_FAILED: Final = (State.PENDING_ERROR, State.ERROR)
 #: ksqlDB's own defaults where they differ from Kafka Streams'.
 _DEFAULTS: Final[Mapping[str, Any]] = {
-    # ksqlDB's applications are members of consumer groups, whose members get their tasks at once;
-    # those of streams groups get them with a later heartbeat.
+    # As ksqlDB's: members of consumer groups get their tasks at once. Those of streams groups get
+    # them with the heartbeat after group.streams.initial.rebalance.delay.ms, 5 s later by default.
     "group.protocol": "classic",
     "auto.offset.reset": "latest",
     "commit.interval.ms": 2000,
@@ -35,50 +44,119 @@ _TRANSIENT: Final[Mapping[str, Any]] = {
 }
 
 
+@dataclass(slots=True)
+class _Hosted:
+    """A query and the application that runs it now."""
+
+    query: PersistentQuery
+    settings: dict[str, Any]
+    streams: KafkaStreams
+    failures: Failures
+    is_transient: bool
+
+
 class QueryHost:
     """Applications by the ids of their queries. Each runs on its own, and so do their errors."""
 
     def __init__(self, config: SqlConfig, admin: Admin) -> None:
         self._config = config
         self._admin = admin
-        self._running: dict[str, KafkaStreams] = {}
-        self._transient: set[str] = set()
+        self._running: dict[str, _Hosted] = {}
         self._lock = threading.Lock()
+        self._closing = threading.Event()
+        self._watching: threading.Thread | None = None
+        #: Where other servers reach this one, as host:port; empty for a server without others.
+        self.address = ""
 
     def start(
         self, query: PersistentQuery, overrides: Mapping[str, Any], *, transient: bool = False
     ) -> None:
         """Start a query, or replace it with another topology."""
         self.stop(query.id)
-        settings: dict[str, Any] = {**_DEFAULTS}
-        if transient:
-            settings.update(_TRANSIENT)
-        settings.update(self._config.streams_settings(overrides))
-        # A request's query is never continued: what another one has committed must not count.
-        unique = f"_{uuid.uuid4().hex}" if transient else ""
-        settings["application.id"] = query.application_id + unique
+        settings = self._settings(query, overrides, transient=transient)
         streams = KafkaStreams(query.built.topology, settings)
+        config = self._config
+        failures = Failures(
+            initial_ms=config["ksql.query.retry.backoff.initial.ms"],
+            max_ms=config["ksql.query.retry.backoff.max.ms"],
+            kept_max=config["ksql.query.error.max.queue.size"],
+        )
+        hosted = _Hosted(query, settings, streams, failures, transient)
         with self._lock:
-            self._running[query.id] = streams
-            if transient:
-                self._transient.add(query.id)
+            self._running[query.id] = hosted
+            if self._watching is None:
+                self._watching = threading.Thread(
+                    target=self._watch, name="sql-query-watch", daemon=True
+                )
+                self._watching.start()
         streams.start()
         if transient:
             # A client that has the header may rely on seeing what is written from then on.
             streams.wait_for(State.RUNNING, _START_TIMEOUT_S)
 
+    def _settings(
+        self, query: PersistentQuery, overrides: Mapping[str, Any], *, transient: bool
+    ) -> dict[str, Any]:
+        settings: dict[str, Any] = {**_DEFAULTS}
+        if transient:
+            settings.update(_TRANSIENT)
+        elif self.address:
+            settings["application.server"] = self.address
+        settings.update(self._config.streams_settings(overrides))
+        # A request's query is never continued: what another one has committed must not count.
+        unique = f"_{uuid.uuid4().hex}" if transient else ""
+        settings["application.id"] = query.application_id + unique
+        return settings
+
+    # Failures.
+
+    def _watch(self) -> None:
+        while not self._closing.wait(_WATCH_S):
+            with self._lock:
+                persistent = [each for each in self._running.values() if not each.is_transient]
+            for each in persistent:
+                try:
+                    self._look_at(each)
+                except Exception:
+                    logger.exception("%s could not be started again", each.query.id)
+
+    def _look_at(self, hosted: _Hosted) -> None:
+        now_ms = time.monotonic_ns() // 1_000_000
+        failures, query_id = hosted.failures, hosted.query.id
+        if hosted.streams.state in _FAILED and failures.due_ms is None:
+            error = hosted.streams.error or RuntimeError("the query ended")
+            message = f"{type(error).__name__}: {error}"
+            failure = QueryFailure(time.time_ns() // 1_000_000, message, classified(error))
+            failures.failed(failure, now_ms)
+            logger.error("%s failed (%s): %s", query_id, failure.kind, message)
+        elif failures.is_due(now_ms):
+            hosted.streams.close(_CLOSE_TIMEOUT_S)
+            with self._lock:
+                if self._running.get(query_id) is not hosted:
+                    return
+                hosted.streams = KafkaStreams(hosted.query.built.topology, hosted.settings)
+                failures.restarted()
+            logger.info("%s is started again", query_id)
+            hosted.streams.start()
+
+    def failures(self, query_id: str) -> list[QueryFailure]:
+        """The last errors of a query, oldest first."""
+        with self._lock:
+            hosted = self._running.get(query_id)
+        return [] if hosted is None else list(hosted.failures.errors)
+
+    # The end.
+
     def stop(self, query_id: str, *, for_good: bool = False) -> None:
         """End a query. Unless `for_good`, its group and internal topics stay for it to go on."""
         with self._lock:
-            streams = self._running.pop(query_id, None)
-            is_transient = query_id in self._transient
-            self._transient.discard(query_id)
-        if streams is None:
+            hosted = self._running.pop(query_id, None)
+        if hosted is None:
             return
-        if not streams.close(_CLOSE_TIMEOUT_S):
+        if not hosted.streams.close(_CLOSE_TIMEOUT_S):
             logger.warning("%s did not end within %s s", query_id, _CLOSE_TIMEOUT_S)
-        if for_good or is_transient:
-            self._clean(streams.settings.application_id)
+        if for_good or hosted.is_transient:
+            self._clean(hosted.streams.settings.application_id)
 
     def _clean(self, application_id: str) -> None:
         """Delete what a query leaves behind in the cluster."""
@@ -97,15 +175,14 @@ class QueryHost:
     def persistent_ids(self) -> list[str]:
         """Queries that statements have created, and not those of requests."""
         with self._lock:
-            return [each for each in self._running if each not in self._transient]
+            return [key for key, each in self._running.items() if not each.is_transient]
 
     def control(self, action: str, query_id: str) -> None:
         """TERMINATE, PAUSE or RESUME."""
         if action == "TERMINATE":
             self.stop(query_id, for_good=True)
             return
-        with self._lock:
-            streams = self._running.get(query_id)
+        streams = self.streams(query_id)
         if streams is None:
             return
         if action == "PAUSE":
@@ -115,14 +192,15 @@ class QueryHost:
 
     def streams(self, query_id: str) -> KafkaStreams | None:
         with self._lock:
-            return self._running.get(query_id)
+            hosted = self._running.get(query_id)
+        return None if hosted is None else hosted.streams
 
     def state(self, query_id: str) -> str:
         """As SHOW QUERIES names it."""
         streams = self.streams(query_id)
         if streams is None:
             return "NOT_RUNNING"
-        if streams.state in (State.PENDING_ERROR, State.ERROR):
+        if streams.state in _FAILED:
             return "ERROR"
         return "PAUSED" if streams.is_paused else "RUNNING"
 
@@ -131,6 +209,9 @@ class QueryHost:
         return None if streams is None else streams.error
 
     def close(self) -> None:
+        self._closing.set()
+        if self._watching is not None:
+            self._watching.join(_CLOSE_TIMEOUT_S)
         with self._lock:
             ids = list(self._running)
         for each in ids:

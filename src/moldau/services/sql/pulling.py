@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import logging
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -11,15 +11,19 @@ from typing import Any
 from moldau.services.sql.core import PreparedQuery, SqlCore
 from moldau.services.sql.machine.errors import statement_error
 from moldau.services.sql.machine.rows import row_writer
+from moldau.services.sql.peers import SKIP_FORWARDING, PeerFailed
 from moldau.sql.engine.engine import Session
 from moldau.sql.errors import KsqlException, KsqlStatementException
 from moldau.sql.pull.executor import PullQuery
 from moldau.sql.sources.data_source import DataSource
 from moldau.sql.syntax.statements import Query
 from moldau.sql.types import Column
-from moldau.streams.errors import InvalidStateStoreError
+from moldau.streams import State
+from moldau.streams.errors import InvalidStateStoreError, StreamsError
 
 __all__ = ["PulledRows", "pull"]
+
+logger = logging.getLogger(__name__)
 
 _STORE_WAIT_S = 10.0
 _RETRY_S = 0.05
@@ -32,28 +36,10 @@ class PulledRows:
 
     query_id: str
     columns: Sequence[Column]
-    rows: Sequence[Sequence[Any]]
+    #: Each as a JSON array.
+    rows: Sequence[str]
     #: How the query ended, where that is said.
     message: str | None = None
-
-    def as_array(self) -> str:
-        """For /query."""
-        write = row_writer([each.type for each in self.columns])
-        schema = ", ".join(map(str, self.columns))
-        header = json.dumps({"header": {"queryId": self.query_id, "schema": schema}})
-        rows = [f'{{"row":{{"columns":{write(row)}}}}}' for row in self.rows]
-        last = [] if self.message is None else [json.dumps({"finalMessage": self.message})]
-        return "[" + ",\n".join([header, *rows, *last]) + "]\n"
-
-    def as_lines(self) -> str:
-        """For /query-stream."""
-        write = row_writer([each.type for each in self.columns])
-        header = {
-            "queryId": self.query_id,
-            "columnNames": [each.name for each in self.columns],
-            "columnTypes": [str(each.type) for each in self.columns],
-        }
-        return "\n".join([json.dumps(header), *(write(row) for row in self.rows)]) + "\n"
 
 
 def pull(core: SqlCore, prepared: PreparedQuery) -> PulledRows:
@@ -78,23 +64,87 @@ def pull(core: SqlCore, prepared: PreparedQuery) -> PulledRows:
 
 
 def _read_store(core: SqlCore, prepared: PreparedQuery, planned: PullQuery) -> PulledRows:
-    streams = core.host.streams(planned.query_id)
-    if streams is None:
-        raise KsqlStatementException("The query of the table does not run", prepared.text)
+    columns = planned.plan.schema.columns
+    write = row_writer([each.type for each in columns])
+    rows = [write(row) for row in _local_rows(core, prepared, planned)]
+    if not (prepared.session.properties.get(SKIP_FORWARDING) or _is_complete(planned, rows)):
+        rows += _remote_rows(core, prepared, planned)
+    query_id = f"query_{time.time_ns()}"
+    return PulledRows(query_id, columns, rows[: planned.plan.limit])
+
+
+def _is_complete(planned: PullQuery, rows: Sequence[str]) -> bool:
+    """A key is in one partition: no other server has more of it."""
+    keys = {each.key for each in planned.plan.lookups}
+    return planned.plan.kind == "KEY_LOOKUP" and len(keys) == 1 and bool(rows)
+
+
+def _local_rows(core: SqlCore, prepared: PreparedQuery, planned: PullQuery) -> list[Any]:
+    stale = bool(core.config["ksql.query.pull.enable.standby.reads"])
     deadline = time.monotonic() + _STORE_WAIT_S
     while True:
+        streams = core.host.streams(planned.query_id)
+        if streams is None:
+            raise KsqlStatementException("The query of the table does not run", prepared.text)
         try:
-            rows = list(planned.rows(streams.store(planned.store_name)))
-            break
+            return list(planned.rows(streams.store(planned.store_name, stale=stale)))
         except InvalidStateStoreError as error:
+            if _others(core, planned) and streams.state is State.RUNNING:
+                # Other servers have all of its partitions.
+                return []
             # While partitions move or are restored; a client would try again, too.
             if time.monotonic() > deadline:
                 raise KsqlStatementException(
                     f"Unable to execute pull query: {error}", prepared.text
                 ) from error
             time.sleep(_RETRY_S)
-    query_id = f"query_{time.time_ns()}"
-    return PulledRows(query_id, planned.plan.schema.columns, rows)
+
+
+def _others(core: SqlCore, planned: PullQuery) -> list[str]:
+    """The other servers that have a part of a table."""
+    streams = core.host.streams(planned.query_id)
+    if streams is None or not core.host.address:
+        return []
+    try:
+        found = streams.streams_metadata_for_store(planned.store_name)
+    except StreamsError:
+        return []
+    addresses = {f"{each.host_info.host}:{each.host_info.port}" for each in found}
+    return sorted(addresses - {core.host.address})
+
+
+def _remote_rows(core: SqlCore, prepared: PreparedQuery, planned: PullQuery) -> list[str]:
+    deadline = time.monotonic() + _STORE_WAIT_S
+    found: dict[str, list[str]] = {}
+    while True:
+        problem = ""
+        for address in _others(core, planned):
+            if address in found:
+                continue
+            try:
+                if not core.peers.is_alive(address):
+                    raise PeerFailed(f"{address} is not alive")
+                found[address] = core.peers.pull(
+                    address,
+                    prepared.text,
+                    prepared.session.properties,
+                    prepared.authorization,
+                )
+            except PeerFailed as error:
+                problem = str(error)
+        if not problem:
+            return [row for rows in found.values() for row in rows]
+        if core.config["ksql.query.pull.enable.standby.reads"]:
+            logger.warning("%s: what is here, in copies, is all that is shown", problem)
+            return [row for rows in found.values() for row in rows]
+        # The partitions of a server that has gone come to another one.
+        if time.monotonic() > deadline:
+            raise KsqlStatementException(
+                f"Unable to execute pull query: {problem}. Try again when its partitions have "
+                "moved to another server",
+                prepared.text,
+            )
+        time.sleep(_RETRY_S)
 
 
 def _read_stream(
@@ -112,4 +162,6 @@ def _read_stream(
         core.host.stop(started.id)
     is_limited = query.limit is not None and len(rows) >= query.limit
     message = "Limit Reached" if is_limited else "Query Completed"
-    return PulledRows(started.id, started.built.schema.value, rows[: query.limit], message)
+    columns = started.built.schema.value
+    write = row_writer([each.type for each in columns])
+    return PulledRows(started.id, columns, [write(row) for row in rows[: query.limit]], message)

@@ -1,256 +1,222 @@
-"""Push queries over HTTP: rows go from a query's thread through a bounded queue to the client."""
+"""Queries over HTTP: /query, /query-stream, /close-query and the websocket."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
-import threading
-from collections.abc import AsyncGenerator, Sequence
-from typing import Any
+from collections.abc import AsyncGenerator, Callable
+from dataclasses import replace
+from typing import Any, Final
 
+from moldau.http.machine.errors import HttpError
 from moldau.http.request import Answer, Request
+from moldau.http.websocket import WebSocket
 from moldau.services.sql.core import PreparedQuery, SqlCore
 from moldau.services.sql.machine.errors import BAD_REQUEST, KsqlHttpError
+from moldau.services.sql.machine.frames import (
+    DELIMITED,
+    V1,
+    Frames,
+    Messages,
+    frames_of,
+    streamed_type,
+    whole,
+)
 from moldau.services.sql.machine.rows import row_writer
-from moldau.services.sql.pulling import pull
-from moldau.sql.engine.results import PersistentQuery
-from moldau.sql.sources.schema import WINDOWEND, WINDOWSTART, LogicalSchema
+from moldau.services.sql.printing import TopicPrinter
+from moldau.services.sql.pulling import PulledRows, pull
+from moldau.services.sql.pushing import PushQueries, PushQuery, columns_of
+from moldau.sql.engine.listing import field_info
+from moldau.sql.sources.schema import LogicalSchema
 from moldau.sql.syntax.statements import PrintTopic, Query
-from moldau.streams.records import Windowed
 
-__all__ = ["QueryHandlers"]
+__all__ = ["DELIMITED", "V1", "QueryHandlers"]
 
-DELIMITED = "application/vnd.ksqlapi.delimited.v1"
-#: How long the queue is waited on before the client is looked after.
-_POLL_S = 0.5
-#: A row of a push query that was deleted.
-_ROW = '{"row":{"columns":%s}}'
-_TOMBSTONE = '{"row":{"tombstone":true,"columns":%s}}'
-
-
-class RowQueue:
-    """Rows of one query. The query's thread waits where the client is too slow."""
-
-    def __init__(self, size: int, loop: asyncio.AbstractEventLoop) -> None:
-        self._queue: asyncio.Queue[Any] = asyncio.Queue(size)
-        self._loop = loop
-        self._closed = threading.Event()
-
-    def put(self, row: Any) -> None:
-        """From the query's thread; returns when there is room, or when nobody reads any more."""
-        if self._closed.is_set():
-            return
-        placed = asyncio.run_coroutine_threadsafe(self._queue.put(row), self._loop)
-        while not self._closed.is_set():
-            try:
-                placed.result(timeout=_POLL_S)
-                return
-            except TimeoutError:
-                continue
-        placed.cancel()
-
-    async def get(self) -> Any:
-        """The next row; TimeoutError after a while without one."""
-        return await asyncio.wait_for(self._queue.get(), _POLL_S)
-
-    def close(self) -> None:
-        self._closed.set()
-
-
-class PushQuery:
-    """A push query that runs, with the queue of its rows."""
-
-    def __init__(
-        self, core: SqlCore, prepared: PreparedQuery, queue: RowQueue, stopping: asyncio.Event
-    ) -> None:
-        self._core = core
-        self._prepared = prepared
-        self.queue = queue
-        self.stopping = stopping
-        self.running: PersistentQuery | None = None
-        self.closed = False
-
-    def start(self) -> None:
-        self.running = self._core.push(self._prepared, self._on_row)
-
-    def _on_row(self, key: Any, row: Any, timestamp: int) -> None:
-        self.queue.put((key, row))
-
-    @property
-    def schema(self) -> LogicalSchema:
-        if self.running is None:
-            raise KsqlHttpError(400, "The query does not run", error_code=BAD_REQUEST)
-        return self.running.built.schema
-
-    @property
-    def is_stream(self) -> bool:
-        """A record without a value deletes a row of a table; in a stream it is none."""
-        return self.running is not None and self.running.plan.kind == "STREAM"
-
-    def stop(self) -> None:
-        self.closed = True
-        self.queue.close()
-        if self.running is not None:
-            self._core.host.stop(self.running.id)
-
-    @property
-    def error(self) -> BaseException | None:
-        return None if self.running is None else self._core.host.error(self.running.id)
+_INVALID_MESSAGE: Final = 1003
+_SERVER_FAILURE: Final = 1011
 
 
 class QueryHandlers:
-    """/query, /query-stream and /close-query."""
+    """See the module."""
 
-    def __init__(self, core: SqlCore) -> None:
+    def __init__(self, core: SqlCore, check_ready: Callable[[], None]) -> None:
+        """`check_ready` raises while commands are still executed."""
         self._core = core
-        self._open: dict[str, PushQuery] = {}
+        self._check_ready = check_ready
+        self.pushes = PushQueries(core)
 
     async def query(self, request: Request) -> Answer:
-        """The older interface: a JSON array of a header, rows and a message."""
-        body = await _object(request)
-        prepared = await self._prepared(body, "ksql", "streamsProperties")
-        if isinstance(prepared.query, Query) and prepared.query.is_pull:
-            found = await asyncio.to_thread(pull, self._core, prepared)
-            return Answer(body=found.as_array().encode())
-        push = await self._started(prepared, request.stopping)
-        return Answer(chunks=self._array(push, prepared))
+        """The older interface: a JSON array of a header, rows and a message, or PRINT's lines."""
+        prepared = await self._prepared(
+            request, await _object(request), "ksql", "streamsProperties"
+        )
+        if isinstance(prepared.query, PrintTopic):
+            printer = TopicPrinter(self._core, prepared, request.stopping)
+            await printer.open()
+            return Answer(chunks=_printed(printer))
+        return await self._answer(request, prepared, Messages())
 
     async def query_stream(self, request: Request) -> Answer:
-        """The newer interface: a line of columns, then a line per row."""
+        """The newer interface: columns, then rows, as lines or as a JSON array."""
         body = await _object(request)
-        prepared = await self._prepared(body, "sql", "properties")
-        if isinstance(prepared.query, Query) and prepared.query.is_pull:
-            found = await asyncio.to_thread(pull, self._core, prepared)
-            return Answer(body=found.as_lines().encode())
-        push = await self._started(prepared, request.stopping)
-        return Answer(chunks=self._lines(push, prepared))
+        prepared = await self._prepared(request, body, "sql", "properties")
+        if isinstance(prepared.query, PrintTopic):
+            raise KsqlHttpError(
+                400,
+                "The following statement types should be issued to the endpoint '/query':"
+                "\n\t* PRINT",
+                error_code=BAD_REQUEST,
+            )
+        request.media_type = streamed_type(request.headers.get("accept"), request.media_type)
+        return await self._answer(request, prepared, frames_of(request.media_type))
 
     async def close_query(self, request: Request) -> Any:
         body = await _object(request)
-        query_id = str(body.get("queryId", ""))
-        push = self._open.get(query_id)
-        if push is None:
+        query_id = body.get("queryId")
+        if not isinstance(query_id, str) or not query_id:
+            raise KsqlHttpError(400, "No queryId in the request", error_code=BAD_REQUEST)
+        if not await self.pushes.close(query_id):
             raise KsqlHttpError(400, f"No query with id {query_id}", error_code=BAD_REQUEST)
-        await asyncio.to_thread(push.stop)
         return {}
 
     async def _prepared(
-        self, body: dict[str, Any], text_key: str, properties_key: str
+        self, request: Request, body: dict[str, Any], text_key: str, properties_key: str
     ) -> PreparedQuery:
+        authorization = request.headers.get("authorization")
         text = body.get(text_key)
+        properties = body.get(properties_key) or {}
+        variables = body.get("sessionVariables") or {}
         if not isinstance(text, str):
             raise KsqlHttpError(
                 400, f'"{text_key}" field must be populated', error_code=BAD_REQUEST
             )
-        prepared = await asyncio.to_thread(
-            self._core.prepare_query,
-            text,
-            body.get(properties_key) or {},
-            body.get("sessionVariables") or {},
-        )
-        if isinstance(prepared.query, PrintTopic):
-            raise KsqlHttpError(400, "PRINT is not supported here", error_code=BAD_REQUEST)
-        return prepared
-
-    async def _started(self, prepared: PreparedQuery, stopping: asyncio.Event) -> PushQuery:
-        config = self._core.config
-        if len(self._open) >= config["ksql.query.push.queries.max"]:
+        if not isinstance(properties, dict) or not isinstance(variables, dict):
             raise KsqlHttpError(
                 400,
-                f"Not executing statement(s) as it would cause the number of push queries to "
-                f"exceed the limit of {config['ksql.query.push.queries.max']}",
+                f'"{properties_key}" and "sessionVariables" must be JSON objects',
                 error_code=BAD_REQUEST,
             )
-        queue = RowQueue(config["ksql.query.push.rows.queued.max"], asyncio.get_running_loop())
-        push = PushQuery(self._core, prepared, queue, stopping)
-        await asyncio.to_thread(push.start)
-        if push.running is not None:
-            self._open[push.running.id] = push
-        return push
+        self._check_ready()
+        prepared = await asyncio.to_thread(self._core.prepare_query, text, properties, variables)
+        return replace(prepared, authorization=authorization)
 
-    async def _ended(self, push: PushQuery) -> None:
-        if push.running is not None:
-            self._open.pop(push.running.id, None)
-        await asyncio.to_thread(push.stop)
+    async def _answer(self, request: Request, prepared: PreparedQuery, frames: Frames) -> Answer:
+        if _is_pull(prepared):
+            found = await asyncio.to_thread(pull, self._core, prepared)
+            return Answer(body=_pulled(found, frames).encode())
+        push = await self.pushes.start(prepared, request.stopping)
+        return Answer(chunks=self._pushed(push, frames))
 
-    async def _array(self, push: PushQuery, prepared: PreparedQuery) -> AsyncGenerator[bytes, None]:
+    async def _pushed(self, push: PushQuery, frames: Frames) -> AsyncGenerator[bytes, None]:
         schema = push.schema
-        header = {"header": {"queryId": _id(push), "schema": ", ".join(map(str, schema.value))}}
         try:
-            yield f"[{json.dumps(header)},\n".encode()
+            yield frames.header(push.id, schema.value).encode()
             write = row_writer([each.type for each in schema.value])
-            async for key, row in self._rows(push, prepared):
-                columns = write(_columns(key, row, schema))
-                shown = (
-                    _TOMBSTONE % columns if row is None else f'{{"row":{{"columns":{columns}}}}}'
-                )
-                yield f"{shown},\n".encode()
-            yield f"{_last(push)}]".encode()
+            async for key, row in push.rows():
+                columns = write(columns_of(key, row, schema))
+                yield frames.row(columns, tombstone=row is None).encode()
+            yield frames.end(*push.outcome).encode()
         finally:
-            await self._ended(push)
+            await self.pushes.end(push)
 
-    async def _lines(self, push: PushQuery, prepared: PreparedQuery) -> AsyncGenerator[bytes, None]:
-        schema = push.schema
-        header = {
-            "queryId": _id(push),
-            "columnNames": [each.name for each in schema.value],
-            "columnTypes": [str(each.type) for each in schema.value],
-        }
+    # The websocket: the request is a parameter of the handshake.
+
+    async def websocket(self, request: Request, socket: WebSocket) -> None:
+        """The columns, then a message per row; or PRINT's lines. Errors close it."""
+        await socket.accept()
         try:
-            yield f"{json.dumps(header)}\n".encode()
-            write = row_writer([each.type for each in schema.value])
-            async for key, row in self._rows(push, prepared):
-                yield f"{write(_columns(key, row, schema))}\n".encode()
+            prepared = await self._from_parameter(request)
+        except HttpError as error:
+            await socket.close(_INVALID_MESSAGE, error.message)
+            return
+        try:
+            if isinstance(prepared.query, PrintTopic):
+                await self._print_to(socket, request, prepared)
+            elif _is_pull(prepared):
+                await self._pull_to(socket, prepared)
+            else:
+                await self._push_to(socket, request, prepared)
+        except HttpError as error:
+            await socket.close(_SERVER_FAILURE, error.message)
+
+    async def _from_parameter(self, request: Request) -> PreparedQuery:
+        text = request.text("request")
+        if not text:
+            raise KsqlHttpError(400, "Missing request parameter", error_code=BAD_REQUEST)
+        try:
+            body = json.loads(text)
+        except ValueError as error:
+            raise KsqlHttpError(
+                400, f"Malformed request parameter: {error}", error_code=BAD_REQUEST
+            ) from None
+        if not isinstance(body, dict):
+            raise KsqlHttpError(400, "The request must be an object", error_code=BAD_REQUEST)
+        return await self._prepared(request, body, "ksql", "streamsProperties")
+
+    async def _print_to(self, socket: WebSocket, request: Request, prepared: PreparedQuery) -> None:
+        printer = TopicPrinter(self._core, prepared, request.stopping)
+        await printer.open()
+        try:
+            async for line in printer.lines():
+                await socket.send(line)
         finally:
-            await self._ended(push)
+            await printer.close()
 
-    async def _rows(
-        self, push: PushQuery, prepared: PreparedQuery
-    ) -> AsyncGenerator[tuple[Any, Any], None]:
-        query = prepared.query
-        left = query.limit if isinstance(query, Query) else None
-        while left is None or left > 0:
-            if push.closed or push.stopping.is_set() or push.error is not None:
-                return
-            with contextlib.suppress(TimeoutError):
-                key, row = await push.queue.get()
-                if row is None and push.is_stream:
-                    continue
-                yield key, row
-                if left is not None:
-                    left -= 1
+    async def _pull_to(self, socket: WebSocket, prepared: PreparedQuery) -> None:
+        found = await asyncio.to_thread(pull, self._core, prepared)
+        await socket.send(json.dumps([field_info(each) for each in found.columns]))
+        for row in found.rows:
+            await socket.send(_message(row))
 
-
-def _id(push: PushQuery) -> str:
-    return "" if push.running is None else push.running.id
-
-
-def _last(push: PushQuery) -> str:
-    if push.error is not None:
-        error = KsqlHttpError(500, str(push.error), error_code=50000)
-        return json.dumps({"errorMessage": error.body})
-    return json.dumps(
-        {
-            "finalMessage": "Query Completed"
-            if push.closed or push.stopping.is_set()
-            else "Limit Reached"
-        }
-    )
+    async def _push_to(self, socket: WebSocket, request: Request, prepared: PreparedQuery) -> None:
+        push = await self.pushes.start(prepared, request.stopping)
+        try:
+            schema: LogicalSchema = push.schema
+            await socket.send(json.dumps([field_info(each) for each in schema.value]))
+            write = row_writer([each.type for each in schema.value])
+            async for key, row in _while_open(push, socket):
+                await socket.send(_message(write(columns_of(key, row, schema))))
+            error = push.outcome[1]
+            if error is not None:
+                await socket.close(_SERVER_FAILURE, str(error["message"]))
+        finally:
+            await self.pushes.end(push)
 
 
-def _columns(key: Any, row: Any, schema: LogicalSchema) -> Sequence[Any]:
-    """What a row shows; of one that was deleted, its key."""
-    if row is not None:
-        found: Sequence[Any] = row
-        return found
-    inner = getattr(key, "key", key)
-    values = inner if isinstance(inner, tuple) else (inner,)
-    names = [each.name for each in schema.key]
-    known = dict(zip(names, values, strict=False))
-    if isinstance(key, Windowed):
-        known.update({WINDOWSTART: key.window.start, WINDOWEND: key.window.end})
-    return [known.get(each.name) for each in schema.value]
+async def _while_open(push: PushQuery, socket: WebSocket) -> AsyncGenerator[tuple[Any, Any], None]:
+    """Rows until the client goes, also while there are none."""
+
+    async def watch() -> None:
+        await socket.gone()
+        push.closed = True
+
+    watching = asyncio.create_task(watch())
+    try:
+        async for each in push.rows():
+            yield each
+    finally:
+        watching.cancel()
+
+
+def _message(columns: str) -> str:
+    return f'{{"row":{{"columns":{columns}}}}}'
+
+
+def _is_pull(prepared: PreparedQuery) -> bool:
+    return isinstance(prepared.query, Query) and prepared.query.is_pull
+
+
+def _pulled(found: PulledRows, frames: Frames) -> str:
+    header = frames.header(found.query_id, found.columns)
+    return whole(frames, header, [frames.row(row) for row in found.rows], found.message)
+
+
+async def _printed(printer: TopicPrinter) -> AsyncGenerator[bytes, None]:
+    try:
+        async for line in printer.lines():
+            yield line.encode()
+    finally:
+        await printer.close()
 
 
 async def _object(request: Request) -> dict[str, Any]:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
+from collections.abc import Iterable
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
+from urllib.parse import urlsplit
 
+from moldau.client.topics import TopicPartition
 from moldau.http.application import Application, Service
 from moldau.http.authentication import authentication_of
 from moldau.http.machine.routes import Route
@@ -18,18 +22,23 @@ from moldau.services.sql.inserts import InsertHandler
 from moldau.services.sql.machine.errors import (
     BAD_REQUEST,
     NOT_FOUND,
+    NOT_READY,
     KsqlHttpError,
     ksql_error,
 )
-from moldau.services.sql.queries import DELIMITED, QueryHandlers
+from moldau.services.sql.queries import DELIMITED, V1, QueryHandlers
+from moldau.streams.errors import StreamsError
 
 __all__ = ["SqlService"]
 
 logger = logging.getLogger(__name__)
 
-V1: Final = "application/vnd.ksql.v1+json"
 _JSON: Final = ("application/json", V1)
 _STREAMED: Final = (DELIMITED, "application/json", V1, "application/vnd.ksqlapi.protobuf.v1")
+
+
+#: Of a stream of rows, each of which is limited.
+_ENDLESS: Final = 1 << 62
 
 
 class SqlService:
@@ -39,7 +48,8 @@ class SqlService:
         """Raises ConfigError."""
         self.config = config
         self.core = core or SqlCore(config)
-        self._queries = QueryHandlers(self.core)
+        self._ready = False
+        self._queries = QueryHandlers(self.core, self._check_ready)
         service = Service(
             name="sql",
             title="ksqlDB",
@@ -48,6 +58,7 @@ class SqlService:
             routes=tuple(self._routes()),
             media_type=V1,
             map_error=ksql_error,
+            websockets={"/ws/query": self._queries.websocket},
         )
         self.application = Application(
             service, config.http, authentication=authentication_of(config.http)
@@ -61,13 +72,36 @@ class SqlService:
         return self.server.urls
 
     async def start(self) -> None:
-        """Replay the commands, start their queries, then listen."""
+        """Listen, so that other servers can be given the address; then execute the commands and
+        start their queries. Requests are refused with 503 until that is done."""
         limit_s = self.config["ksql.server.start.timeout.ms"] / 1000
-        async with asyncio.timeout(limit_s):
-            await asyncio.to_thread(self.core.open)
-            cluster = await asyncio.to_thread(self.core.admin.describe_cluster)
-        self._cluster_id = str(cluster.cluster_id)
         await self.server.start()
+        try:
+            scheme, address = self._advertised()
+            async with asyncio.timeout(limit_s):
+                await asyncio.to_thread(self.core.open, address)
+                cluster = await asyncio.to_thread(self.core.admin.describe_cluster)
+        except BaseException:
+            await self.server.stop()
+            raise
+        self._cluster_id = str(cluster.cluster_id)
+        self.core.peers.start(address, scheme)
+        self._ready = True
+
+    def _advertised(self) -> tuple[str, str]:
+        """Scheme, and host:port by which other servers reach this one."""
+        url = self.config["ksql.advertised.listener"] or self.urls[0]
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+        if host in ("0.0.0.0", "::"):
+            host = socket.getfqdn()
+        return parts.scheme, f"{host}:{parts.port}"
+
+    def _check_ready(self) -> None:
+        if not self._ready:
+            raise KsqlHttpError(
+                503, "KSQL is not yet ready to serve requests.", error_code=NOT_READY
+            )
 
     async def stop(self) -> None:
         await self.server.stop()
@@ -87,7 +121,8 @@ class SqlService:
             Route(path="/close-query", handler=self._queries.close_query, produces=_JSON,
                   summary="End a push query", **post),
             Route(path="/inserts-stream", handler=inserts.insert, produces=_STREAMED,
-                  timeout_ms=0, summary="Insert rows into a stream", **post),
+                  timeout_ms=0, summary="Insert rows into a stream", streams_body=True,
+                  body_bytes_max=_ENDLESS, **post),
             Route(method="GET", path="/info", handler=self._info, produces=_JSON,
                   summary="Version, cluster and service id", public=True),
             Route(method="GET", path="/healthcheck", handler=self._healthcheck, produces=_JSON,
@@ -105,7 +140,10 @@ class SqlService:
             Route(method="GET", path="/v1/metadata/id", handler=self._metadata_id, produces=_JSON,
                   summary="Id and clusters"),
             Route(method="POST", path="/heartbeat", handler=self._heartbeat, produces=_JSON,
-                  consumes=_JSON, summary="Another server is alive"),
+                  consumes=_JSON, summary="Another server is alive", public=True),
+            Route(method="POST", path="/lag", handler=self._lag, produces=_JSON,
+                  consumes=_JSON, summary="How far the stores of another server are behind",
+                  public=True),
         ]  # fmt: skip
 
     async def _ksql(self, request: Request) -> Any:
@@ -113,6 +151,7 @@ class SqlService:
         text = body.get("ksql") if isinstance(body, dict) else None
         if not isinstance(text, str):
             raise KsqlHttpError(400, '"ksql" field must be populated', error_code=BAD_REQUEST)
+        self._check_ready()
         found = await asyncio.to_thread(
             self.core.execute,
             text,
@@ -140,14 +179,39 @@ class SqlService:
         return {"isHealthy": True, "details": details, "serverState": "READY"}
 
     def _cluster_status(self, request: Request) -> Any:
-        host = self.urls[0].split("://", 1)[-1]
-        status = {
-            "hostAlive": True,
-            "lastStatusUpdateMs": 0,
-            "activeStandbyPerQuery": {},
-            "hostStoreLags": {"stateStoreLags": {}, "updateTimeMs": 0},
-        }
-        return {"clusterStatus": {host: status}}
+        peers = self.core.peers
+        own = peers.liveness.own
+        shown = {}
+        for address in sorted(peers.addresses()):
+            is_own = address == own
+            shown[address] = {
+                "hostAlive": peers.is_alive(address),
+                "lastStatusUpdateMs": peers.liveness.last_ms(address),
+                "activeStandbyPerQuery": self._placed(address),
+                "hostStoreLags": peers.own_lags() if is_own else peers.liveness.lags(address),
+            }
+        return {"clusterStatus": shown}
+
+    def _placed(self, address: str) -> dict[str, Any]:
+        """What a server has of each query."""
+        found = {}
+        for query_id in self.core.host.persistent_ids():
+            streams = self.core.host.streams(query_id)
+            if streams is None:
+                continue
+            try:
+                everyone = streams.metadata_for_all_streams_clients()
+            except StreamsError:
+                continue
+            for each in everyone:
+                if f"{each.host_info.host}:{each.host_info.port}" == address:
+                    found[query_id] = {
+                        "activeStores": sorted(each.state_store_names),
+                        "activePartitions": _partitions(each.topic_partitions),
+                        "standByStores": sorted(each.standby_state_store_names),
+                        "standByPartitions": _partitions(each.standby_topic_partitions),
+                    }
+        return found
 
     def _all_statuses(self, request: Request) -> Any:
         return {"commandStatuses": {name: each["status"] for name, each in self._statuses.items()}}
@@ -187,8 +251,33 @@ class SqlService:
         return {"id": "", "scope": self._clusters()}
 
     async def _heartbeat(self, request: Request) -> Any:
-        await request.body()
+        self.core.peers.heard(_address((await _json_object(request)).get("hostInfo")))
         return {"isOk": True}
+
+    async def _lag(self, request: Request) -> Any:
+        body = await _json_object(request)
+        lags = body.get("hostStoreLags")
+        self.core.peers.reported(
+            _address(body.get("ksqlHost")), lags if isinstance(lags, dict) else {}
+        )
+        return {"isOk": True}
+
+
+async def _json_object(request: Request) -> dict[str, Any]:
+    found = await request.json()
+    if not isinstance(found, dict):
+        raise KsqlHttpError(400, "The body must be a JSON object", error_code=BAD_REQUEST)
+    return found
+
+
+def _address(info: Any) -> str:
+    if not isinstance(info, dict) or not info.get("host") or not isinstance(info.get("port"), int):
+        raise KsqlHttpError(400, "No host and port of the server", error_code=BAD_REQUEST)
+    return f"{info['host']}:{info['port']}"
+
+
+def _partitions(found: Iterable[TopicPartition]) -> list[dict[str, Any]]:
+    return [{"topic": each.topic, "partition": each.partition} for each in sorted(found)]
 
 
 def _version() -> str:

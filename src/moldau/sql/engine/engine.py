@@ -107,7 +107,7 @@ class KsqlEngine:
             registry=registry,
             log=log,
         )
-        self._lister = Lister(
+        self.lister = Lister(
             metastore=self.metastore,
             queries=self._queries.by_id,
             functions=functions,
@@ -128,7 +128,7 @@ class KsqlEngine:
             DefineVariable: self._define,
             UndefineVariable: self._undefine,
             Show: self._show,
-            Describe: lambda each, sql, session: self._lister.describe(each),
+            Describe: lambda each, sql, session: self.lister.describe(each),
             Explain: self._explain,
         }
 
@@ -330,14 +330,14 @@ class KsqlEngine:
         return Stopped(statement.action, chosen)
 
     def _show(self, statement: Show, sql: str, session: Session) -> Result:
-        return self._lister.show(statement, self._settings(session), session.variables)
+        return self.lister.show(statement, self._settings(session), session.variables)
 
     def _explain(self, statement: Explain, sql: str, session: Session) -> Result:
         if statement.query_id is not None:
             query = self.queries.get(statement.query_id)
             if query is None:
                 raise KsqlException(f"Query with id:{statement.query_id} does not exist")
-            return self._lister.explain(query)
+            return self.lister.explain(query)
         inner = statement.statement
         if not isinstance(inner, Query | CreateAsSelect | InsertInto):
             raise KsqlException("The provided statement does not run a ksql query")
@@ -348,7 +348,7 @@ class KsqlEngine:
             sql,
             self._settings(session),
         )
-        return self._lister.explain(planned)
+        return self.lister.explain(planned)
 
     def _set(self, statement: SetProperty, sql: str, session: Session) -> Result:
         if statement.is_system:

@@ -158,7 +158,7 @@ class Lister:
                 if source.name in (read.name for read in each.sources)
             ],
             "writeQueries": [_query(each) for each in queries if each.sink == source.name],
-            "fields": [_field(each) for each in source.schema.columns],
+            "fields": [field_info(each) for each in source.schema.columns],
             "type": source.kind,
             "timestamp": "" if source.timestamp is None else source.timestamp.name,
             "extended": extended,
@@ -205,7 +205,7 @@ class Lister:
         row = {
             "id": query.id,
             "statementText": query.sql,
-            "fields": [_field(each) for each in query.plan.schema.columns],
+            "fields": [field_info(each) for each in query.plan.schema.columns],
             "sources": [each.name for each in query.sources],
             "sinks": [] if query.sink is None else [query.sink],
             "sinkKafkaTopics": [] if sink is None else [sink.topic],
@@ -241,7 +241,8 @@ def _query(query: PersistentQuery) -> dict[str, Any]:
     }
 
 
-def _field(column: Column) -> dict[str, Any]:
+def field_info(column: Column) -> dict[str, Any]:
+    """A column as ksqlDB's REST interface shows it."""
     found: dict[str, Any] = {"name": column.name, "schema": schema_info(column.type)}
     if column.namespace is Namespace.KEY:
         found["type"] = "KEY"
