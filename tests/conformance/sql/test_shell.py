@@ -75,7 +75,7 @@ def _control(slave: int) -> None:
 def terminal(server: SqlServer, tmp_path: Path) -> Iterator[Terminal]:
     made = Terminal(server.url, tmp_path)
     try:
-        made.wait_for("ksql> ")
+        made.wait_for("ksql>")
         yield made
     finally:
         made.close()

@@ -166,7 +166,7 @@ def test_a_live_table_keeps_the_last_row_of_a_key() -> None:
     board = Board(["ID", "N"], Chart("", None, None), ["ID"])
     for row in (["a", 1], ["b", 2], ["a", 3]):
         board.add(row)
-    table = board.shown(80, 24)
+    table = board.shown(80, 24).renderables[0]
     assert table.row_count == 2
     assert list(table.columns[1].cells) == ["3", "2"]
 

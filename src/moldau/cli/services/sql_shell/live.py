@@ -70,11 +70,11 @@ class Board:
             return self._bars(width, height - 3)
         return self._line(width)
 
-    def _table(self, height: int) -> Table:
-        table = Table(*self.names, caption=f"{len(self._rows)} rows, {self.count} changes")
+    def _table(self, height: int) -> Group:
+        table = Table(*self.names)
         for row in list(self._rows.values())[-max(1, height) :]:
             table.add_row(*map(cell, row))
-        return table
+        return Group(table, Text(f"{len(self._rows)} rows, {self.count} changes", style="dim"))
 
     def _bars(self, width: int, height: int) -> Group:
         column = self._column or 0

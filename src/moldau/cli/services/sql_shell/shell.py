@@ -39,7 +39,7 @@ from moldau.sql.syntax.statements import (
 __all__ = ["Shell"]
 
 _QUERIES: Final = ("SELECT", "PRINT")
-_LOCAL: Final = ("SET", "UNSET", "DEFINE", "UNDEFINE")
+_LOCAL: Final = ("SET", "UNSET", "DEFINE", "UNDEFINE", "SHOW", "LIST")
 #: Scripts may run scripts, but not for ever.
 _DEPTH_MAX: Final = 20
 
@@ -159,8 +159,6 @@ class Shell:
                 self._query(text)
                 return
             if first in _LOCAL and self._local(_tree(substitute(text, self._variables))):
-                return
-            if first in ("SHOW", "LIST") and self._local(_tree(text)):
                 return
             for entity in self._client.execute(text, self._properties, self._variables):
                 self._printer.entity(entity)
