@@ -186,5 +186,5 @@ def test_charts() -> None:
     out = io.StringIO()
     Printer(out, "TABULAR").render(line.shown(40, 24))
     assert out.getvalue().splitlines() == ["N: 0 to 7, last 3.5", "▁█ ▅"]
-    with pytest.raises(sql.ProgrammingError, match="no column X. It has: N"):
+    with pytest.raises(sql.ProgrammingError, match=r"no column X\. It has: N"):
         Board(["N"], Chart("", "X", None), [])

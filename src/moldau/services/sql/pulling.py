@@ -14,6 +14,7 @@ from moldau.services.sql.machine.rows import row_writer
 from moldau.sql.engine.engine import Session
 from moldau.sql.errors import KsqlException, KsqlStatementException
 from moldau.sql.pull.executor import PullQuery
+from moldau.sql.pull.ordering import ordering_of
 from moldau.sql.sources.data_source import DataSource
 from moldau.sql.syntax.statements import Query
 from moldau.sql.types import Column
@@ -104,12 +105,15 @@ def _read_stream(
     ends = core.ends_of(source.topic)
     rows: list[Any] = []
     session = Session({**prepared.session.properties, "auto.offset.reset": "earliest"})
-    push = PreparedQuery(replace(query, emit="CHANGES", limit=None), prepared.text, session)
+    plain = replace(query, emit="CHANGES", limit=None, order_by=(), offset=None)
+    push = PreparedQuery(plain, prepared.text, session)
     started = core.push(push, lambda key, row, timestamp: rows.append(row))
     try:
         core.wait_until_read(started, ends)
     finally:
         core.host.stop(started.id)
-    is_limited = query.limit is not None and len(rows) >= query.limit
+    columns = started.built.schema.value
+    is_limited = query.limit is not None and len(rows) >= query.limit + (query.offset or 0)
     message = "Limit Reached" if is_limited else "Query Completed"
-    return PulledRows(started.id, started.built.schema.value, rows[: query.limit], message)
+    ordering = ordering_of(query, columns, core.engine.functions)
+    return PulledRows(started.id, columns, ordering.apply(rows), message)

@@ -38,6 +38,7 @@ _OPERATIONS = {
     "Sink": "SINK",
     "Source": "SOURCE",
     "Join": "JOIN",
+    "Union": "UNION",
 }
 
 
