@@ -6,9 +6,13 @@ import argparse
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from moldau.cli.support.arguments import Parser
 from moldau.cli.support.failures import Failure
+
+if TYPE_CHECKING:
+    from moldau.sql.functions.registry import FunctionRegistry
 
 __all__ = ["add_arguments", "run"]
 
@@ -112,10 +116,15 @@ def _run_records(sql: str, inputs: str, outputs: str, extensions: str | None) ->
     return 1
 
 
-def _functions(extensions: str | None):  # type: ignore[no-untyped-def]
+def _functions(extensions: str | None) -> FunctionRegistry:
     from moldau.sql.functions.registry import built_in
+    from moldau.sql.functions.sandbox.loading import EXTENSION_DIR, add_extensions
 
-    return built_in()
+    if extensions is None:
+        return built_in()
+    if not Path(extensions).is_dir():
+        raise Failure(f"--extension-dir {extensions} is not a folder")
+    return add_extensions(built_in(), {EXTENSION_DIR: extensions})
 
 
 def _passed(name: str, test: Callable[[], None]) -> bool:

@@ -43,6 +43,7 @@ from moldau.sql.formats import format_for
 from moldau.sql.formats.errors import Misfit
 from moldau.sql.formats.json_reading import by_rules, parse
 from moldau.sql.functions.registry import FunctionRegistry, built_in
+from moldau.sql.functions.sandbox.loading import add_extensions
 from moldau.sql.ports import SchemaRegistry
 from moldau.sql.syntax.parser import substitute
 from moldau.sql.syntax.statements import (
@@ -99,7 +100,7 @@ class SqlCore:
         if registry is None and self._registry_client is not None:
             registry = RemoteRegistry(self._registry_client)
         engine_settings = config.engine_settings()
-        known = functions or built_in(engine_settings)
+        known = functions or add_extensions(built_in(engine_settings), engine_settings)
         self.engine = KsqlEngine(
             functions=known,
             formats=format_for,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from moldau.sql.errors import KsqlException
+from moldau.sql.errors import KsqlException, QueryFailed
 from moldau.sql.expressions.compiled import Compiler, OnError
 from moldau.sql.expressions.types_of import ExpressionTypes
 from moldau.sql.planning.building import is_null_key
@@ -115,7 +115,13 @@ class _TopologyBuilder:
 
     def _on_error(self, step: Step) -> OnError:
         log, name = self._context.log, step.name
-        return lambda message, error, row: log(name, message, error, row)
+
+        def failed(message: str, error: Exception, row: Any) -> None:
+            if isinstance(error, QueryFailed):
+                raise error
+            log(name, message, error, row)
+
+        return failed
 
     def _compiler(self, step: Step, schema: LogicalSchema) -> Compiler:
         return Compiler(schema, self._functions, self._on_error(step))

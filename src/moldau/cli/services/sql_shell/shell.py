@@ -285,9 +285,7 @@ class Shell:
         self._printer.line("Commands of the shell:")
         for name, said in CLIENT_COMMANDS.items():
             self._printer.line(f"  {name:<20}{said}")
-        self._printer.line(
-            "The server runs the rest: SHOW STREAMS; DESCRIBE name; SELECT ...;"
-        )
+        self._printer.line("The server runs the rest: SHOW STREAMS; DESCRIBE name; SELECT ...;")
 
     def _clear(self, argument: str) -> None:
         if self._printer.is_terminal:
