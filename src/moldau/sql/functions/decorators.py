@@ -157,7 +157,7 @@ def _aggregate(made: Any, options: dict[str, Any]) -> Any:
     state = options.get("state") or _returned(made.initialize)
     given = options.get("parameters")
     added, _ = _parameters(made.add, None if given is None else [*given, state], skip=1)
-    constants = ()
+    constants: tuple[tuple[str, str], ...] = ()
     if "__init__" in vars(made):
         constants, _ = _parameters(made.__init__, None, skip=1)
     result = options.get("returns")

@@ -143,7 +143,7 @@ def same(expected: Any, actual: Any, *, exact: bool = True) -> bool:
 
 def _same_scalar(expected: Any, actual: Any, *, exact: bool) -> bool:
     if isinstance(actual, bytes):
-        return expected == base64.b64encode(actual).decode()
+        return bool(expected == base64.b64encode(actual).decode())
     if isinstance(actual, Number):
         if not isinstance(expected, Number):
             return isinstance(expected, str) and "." in actual and expected == str(actual)

@@ -18,7 +18,7 @@ __all__ = ["from_engine", "from_python", "to_engine", "to_python"]
 Convert = Callable[[Any], Any]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DAY_MS = 86_400_000
-_INT_BITS = {BaseType.INTEGER: 31, BaseType.BIGINT: 63}
+_INT_BITS: dict[SqlType, int] = {BaseType.INTEGER: 31, BaseType.BIGINT: 63}
 
 
 def _same(value: Any) -> Any:
@@ -42,7 +42,7 @@ def _composed(kind: SqlType, leaf: Callable[[SqlType], Convert], *, as_tuple: bo
             made = tuple if as_tuple else list
             return _nullable(
                 lambda value: made(
-                    [read(each) for read, each in zip(fields, value, strict=True)]  # type: ignore[arg-type]
+                    [read(each) for read, each in zip(fields, value, strict=True)]
                 )
             )
     return _nullable(leaf(kind))
@@ -90,7 +90,7 @@ def _checked(value: Any, wanted: type, kind: SqlType) -> Any:
 def _integer(value: Any, kind: SqlType) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise ValueError(f"{value!r} is not of type {kind}")
-    bits = _INT_BITS.get(kind, 63)  # type: ignore[call-overload]
+    bits = _INT_BITS.get(kind, 63)
     if not -(1 << bits) <= value < 1 << bits:
         raise ValueError(f"{value} does not fit {kind}")
     return value
