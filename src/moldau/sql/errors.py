@@ -39,6 +39,10 @@ class UnsupportedError(KsqlException):
     """Something ksqlDB knows but does not do."""
 
 
+class QueryFailed(KsqlException):
+    """A query cannot go on: unlike an error of one row, it ends the query."""
+
+
 class ReferentialIntegrityException(KsqlException):
     """A source is still read by others."""
 

@@ -5,23 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from moldau.sql.testing.values import Number
 from support.shared_vectors import FOLDER as VECTORS
 
 FOLDER = VECTORS / "ksql" / "query-validation-tests"
-
-
-class Number(str):
-    """A number of a case, character by character."""
-
-    __slots__ = ()
-
-    @property
-    def value(self) -> Decimal:
-        return Decimal(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

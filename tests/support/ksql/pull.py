@@ -9,10 +9,10 @@ from typing import Any
 from moldau.sql.engine.engine import Session
 from moldau.sql.errors import KsqlException, KsqlStatementException
 from moldau.sql.syntax.statements import Query
+from moldau.sql.testing.values import same, shown
 from moldau.streams.hosts.driver import TopologyTestDriver
 from support.ksql.cases import Case, Number, load
-from support.ksql.runner import collect, encoded, execute, new_driver, new_world
-from support.ksql.values import same, shown
+from support.ksql.runner import collect, execute, new_driver, new_world
 from support.shared_vectors import FOLDER as VECTORS
 
 FOLDER = VECTORS / "ksql" / "rest-query-validation-tests"
@@ -70,7 +70,7 @@ def run_pull_case(case: PullCase) -> None:
     """Raises whatever is not as expected."""
     world = new_world(case.setup)
     execute(world, needs_query=False)
-    inputs = [encoded(world, each) for each in case.setup.inputs]
+    inputs = [world.codec.encode(each) for each in case.setup.inputs]
     drivers: dict[str, TopologyTestDriver] = {}
     for query in world.queries:
         driver = drivers[query.id] = new_driver(world, query)

@@ -17,11 +17,11 @@ from moldau.client.topics import TopicPartition
 from moldau.services.sql.config import SqlConfig
 from moldau.services.sql.core import SqlCore
 from moldau.services.sql.service import SqlService
+from moldau.sql.testing.values import read_json, same
 from moldau.streams.records import Produced
 from support.http_service import running
 from support.ksql import runner
 from support.ksql.cases import Case, Number, load
-from support.ksql.values import read_json, same
 from support.shared_vectors import FOLDER as VECTORS
 from support.waiting import eventually
 
@@ -215,7 +215,7 @@ class _Run:
 
     def _produce(self) -> None:
         for raw in self._case.setup.inputs:
-            record = runner.encoded(self._world, raw)
+            record = self._world.codec.encode(raw)
             self._producer.send(
                 record.topic,
                 record.value,
@@ -303,7 +303,9 @@ class _Run:
             expected = [each for each in outputs if each["topic"] == topic]
             found = self._records(topic, len(expected))
             for wanted, record in zip(expected, found, strict=True):
-                problem = runner._difference(self._world, wanted, record, exact=True)
+                problem = self._world.codec.difference(
+                    wanted, record, exact=True, any_time=not self._world.case.inputs
+                )
                 assert problem is None, problem
 
     def _records(self, topic: str, count: int) -> list[Produced]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import re
 from collections.abc import Callable
@@ -16,19 +15,19 @@ from moldau.sql.engine.results import Inserted, PersistentQuery, Started
 from moldau.sql.errors import KsqlException, KsqlStatementException, ParseFailedException
 from moldau.sql.formats import format_for
 from moldau.sql.functions.registry import FunctionRegistry, built_in
-from moldau.sql.sources.data_source import UNWRAP, DataSource, KeyFormat
+from moldau.sql.sources.data_source import DataSource
 from moldau.sql.syntax.parser import parse, prepare
 from moldau.sql.syntax.statements import CreateSource
-from moldau.sql.types import Column, Namespace, SqlType, StructType
+from moldau.sql.testing.records import RecordCodec
+from moldau.sql.testing.registry import MemoryRegistry
+from moldau.sql.testing.values import json_text, read_json
+from moldau.sql.types import Namespace
 from moldau.streams.errors import StreamsError
 from moldau.streams.hosts.driver import TopologyTestDriver
 from moldau.streams.machine.task import Handlers, skip_on_error
-from moldau.streams.records import MAX_TIMESTAMP, Produced, Window, Windowed
-from moldau.streams.serdes import SessionWindowedSerde, TimeWindowedSerde
+from moldau.streams.records import Produced
 from support.ksql.cases import Case, Number
 from support.ksql.functions import test_functions
-from support.ksql.registry import MemoryRegistry
-from support.ksql.values import json_text, read_json, row, same, shown
 
 _SERVICE_ID = "some.ksql.service.id"
 _REGISTRY_TYPES = {"AVRO": "AVRO", "JSON_SR": "JSON", "JSON": "JSON", "PROTOBUF": "PROTOBUF"}
@@ -51,6 +50,10 @@ class _World:
     queries: list[PersistentQuery] = field(default_factory=list)
     sources: dict[str, DataSource] = field(default_factory=dict)
 
+    @property
+    def codec(self) -> RecordCodec:
+        return RecordCodec(self.engine.serdes, format_for, self.registry, self.sources)
+
 
 def run_case(case: Case) -> None:
     """Raises `CaseFailed`, or whatever went wrong."""
@@ -69,7 +72,7 @@ def _run(case: Case) -> _World:
     world = new_world(case)
     execute(world)
     for each in case.inputs:
-        record = encoded(world, each)
+        record = world.codec.encode(each)
         world.inputs.append(record)
         _add(world, record.topic, record)
     for query in world.queries:
@@ -217,101 +220,6 @@ def collect(world: _World, driver: TopologyTestDriver) -> None:
             _add(world, topic, record)
 
 
-# Records.
-
-
-def _source(world: _World, topic: str) -> DataSource:
-    source = world.sources.get(topic)
-    if source is None:
-        raise CaseFailed(f"no source has the topic {topic}")
-    return source
-
-
-def encoded(world: _World, raw: dict[str, Any]) -> Produced:
-    topic = raw["topic"]
-    source = world.sources.get(topic)
-    headers = tuple(
-        (each["KEY"], None if each["VALUE"] is None else base64.b64decode(each["VALUE"]))
-        for each in raw.get("headers", ())
-    )
-    timestamp = int(raw.get("timestamp", 0))
-    if source is None:
-        value = raw.get("value")
-        data = None if value is None else json_text(value).encode()
-        return Produced(topic, None, data, timestamp, headers)
-    key = _key_bytes(world, source, raw)
-    value = _value_bytes(world, source, raw.get("value"))
-    return Produced(topic, key, value, timestamp, headers)
-
-
-def _is_unwrapped(columns: tuple[Column, ...], features: frozenset[str], name: str) -> bool:
-    return len(columns) == 1 and (UNWRAP in features or name in ("KAFKA", "DELIMITED"))
-
-
-def _raw(value: Any, name: str) -> bytes | None:
-    if value is None:
-        return None
-    if name == "JSON":
-        return json_text(value).encode()
-    if name == "DELIMITED":
-        return (value if isinstance(value, str) else json_text(value)).encode()
-    return None
-
-
-def _key_bytes(world: _World, source: DataSource, raw: dict[str, Any]) -> bytes | None:
-    key, window = raw.get("key"), raw.get("window")
-    info = source.key_format
-    if key is None or not source.schema.key:
-        return None
-    data = _raw(key, info.format.name)
-    serdes = world.engine.serdes
-    if data is None:
-        unwrapped = _is_unwrapped(source.schema.key, info.features, info.format.name)
-        found = row(key, source.schema.key, unwrapped=unwrapped or not isinstance(key, dict))
-        plain = serdes.plain_key(info, source.schema)
-        data = plain.serialize(source.topic, found)
-    if window is None:
-        return data
-    bounds = Window(int(window["start"]), int(window["end"]))
-    return _windowed(info, _Fixed(data)).serialize(source.topic, Windowed(None, bounds))
-
-
-def _windowed(info: KeyFormat, inner: Any) -> Any:
-    """The serde of windowed keys around one that only passes bytes on."""
-    window = info.window
-    assert window is not None
-    if window.kind == "SESSION":
-        return SessionWindowedSerde(inner)
-    assert window.size_ms is not None
-    return TimeWindowedSerde(inner, min(window.size_ms, MAX_TIMESTAMP))
-
-
-@dataclass
-class _Fixed:
-    data: bytes | None
-
-    def serialize(self, topic: str, value: Any) -> bytes | None:
-        return self.data
-
-    def deserialize(self, topic: str, data: bytes | None) -> Any:
-        return data
-
-
-def _value_bytes(world: _World, source: DataSource, value: Any) -> bytes | None:
-    info = source.value_format
-    if value is None:
-        return None
-    data = _raw(value, info.format.name)
-    if data is not None:
-        return data
-    columns = source.schema.value
-    unwrapped = _is_unwrapped(columns, info.features, info.format.name)
-    found = row(value, columns, unwrapped=unwrapped)
-    return world.engine.serdes.value(info.format, source.schema, info.features).serialize(
-        source.topic, found
-    )
-
-
 # What came out.
 
 
@@ -324,127 +232,14 @@ def _check(world: _World) -> None:
         if len(expected) != len(actual):
             raise CaseFailed(
                 f"{topic}: expected {len(expected)} records, got {len(actual)}: "
-                f"{[_text(world, each) for each in actual]} instead of "
+                f"{[world.codec.shown(each) for each in actual]} instead of "
                 f"{[(each.get('key'), each.get('value')) for each in expected]}"
             )
         for index, (wanted, found) in enumerate(zip(expected, actual, strict=True)):
-            problem = _difference(world, wanted, found, exact=exact)
+            problem = world.codec.difference(wanted, found, exact=exact, any_time=not case.inputs)
             if problem is not None:
                 raise CaseFailed(f"{topic}, record {index}: {problem}")
     _check_post(world)
-
-
-def _text(world: _World, record: Produced) -> tuple[Any, Any, int]:
-    try:
-        key, _ = _read_key(world, record)
-        return key, _read_value(world, record), record.timestamp
-    except Exception:
-        return record.key, record.value, record.timestamp
-
-
-def _difference(
-    world: _World, wanted: dict[str, Any], found: Produced, *, exact: bool
-) -> str | None:
-    key, window = _read_key(world, found)
-    if not same(wanted.get("key"), key, exact=exact):
-        return f"key {key!r} instead of {wanted.get('key')!r}"
-    value = _read_value(world, found)
-    if not same(wanted.get("value"), value, exact=exact):
-        return f"value {value!r} instead of {wanted.get('value')!r}"
-    expected_window = wanted.get("window")
-    if expected_window is not None:
-        bounds = Window(int(expected_window["start"]), int(expected_window["end"]))
-        if window != bounds:
-            return f"window {window} instead of {bounds}"
-    if "timestamp" in wanted:
-        time = int(wanted["timestamp"])
-        free = time == 0 and not world.case.inputs
-        if time != found.timestamp and not free:
-            return f"timestamp {found.timestamp} instead of {time}"
-    headers = [
-        (each["KEY"], None if each["VALUE"] is None else base64.b64decode(each["VALUE"]))
-        for each in wanted.get("headers", ())
-    ]
-    if list(found.headers) != headers:
-        return f"headers {found.headers} instead of {headers}"
-    return None
-
-
-def _read_key(world: _World, record: Produced) -> tuple[Any, Window | None]:
-    source = world.sources.get(record.topic)
-    data = record.key
-    if source is None or data is None:
-        return (None if data is None else read_json(data)), None
-    info = source.key_format
-    window = None
-    if info.window is not None:
-        seen: list[bytes] = []
-        found = _windowed(info, _Seen(seen)).deserialize(record.topic, data)
-        window = None if found is None else found.window
-        data = seen[0]
-    if info.format.name == "JSON":
-        return read_json(data), window
-    if info.format.name == "DELIMITED":
-        return data.decode(), window
-    plain = world.engine.serdes.plain_key(info, source.schema)
-    return _shown_row(
-        plain.deserialize(record.topic, data), source.schema.key, info.features, info.format.name
-    ), window
-
-
-@dataclass
-class _Seen:
-    seen: list[bytes]
-
-    def serialize(self, topic: str, value: Any) -> bytes | None:
-        raise NotImplementedError
-
-    def deserialize(self, topic: str, data: bytes) -> Any:
-        self.seen.append(data)
-
-
-def _shown_row(
-    found: tuple[Any, ...] | None,
-    columns: tuple[Column, ...],
-    features: frozenset[str],
-    name: str,
-) -> Any:
-    if found is None:
-        return None
-    if _is_unwrapped(columns, features, name):
-        only = shown(found[0], columns[0].type)
-        return only.decode() if name == "KAFKA" and isinstance(only, bytes) else only
-    kind: SqlType = StructType(tuple((each.name, each.type) for each in columns))
-    return shown(found, kind)
-
-
-def _read_value(world: _World, record: Produced) -> Any:
-    data = record.value
-    if data is None:
-        return None
-    source = world.sources.get(record.topic)
-    if source is None:
-        return read_json(data)
-    info = source.value_format
-    if info.format.name == "JSON":
-        return read_json(data)
-    if info.format.name == "DELIMITED":
-        return data.decode().rstrip("\r\n")
-    columns = source.schema.value
-    if info.format.name in ("AVRO", "JSON_SR", "PROTOBUF") and UNWRAP not in info.features:
-        # By the schema that the value was written with: it may have more fields than the source.
-        schema_id = int.from_bytes(data[1:5], "big")
-        kind, text = world.registry.by_id(schema_id)
-        properties = {**dict(info.format.properties), "schemaId": str(schema_id)}
-        by_id = format_for(info.format.name, properties)
-        found = by_id.columns_of(kind, text, info.features, is_key=False)
-        columns = tuple(Column(name, each) for name, each in found)
-        serde = by_id.serde(columns, info.features, world.registry, is_key=False)
-        return _shown_row(serde.deserialize(record.topic, data), columns, info.features, "")
-    serde = world.engine.serdes.value(info.format, source.schema, info.features)
-    return _shown_row(
-        serde.deserialize(record.topic, data), columns, info.features, info.format.name
-    )
 
 
 # Sources and topics afterwards.

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from moldau.sql.errors import KsqlException, KsqlStatementException
 from moldau.sql.formats import format_for
 from moldau.sql.functions.registry import built_in
+from moldau.sql.testing.registry import MemoryRegistry
 from moldau.sql.testing.script import ScriptTester
-from support.ksql.registry import MemoryRegistry
 from support.shared_vectors import FOLDER as VECTORS
 
 FOLDER = VECTORS / "ksql" / "sql-tests"

@@ -45,6 +45,7 @@ from moldau.sql.engine.results import (
 from moldau.sql.errors import KsqlException, KsqlStatementException
 from moldau.sql.formats import format_for
 from moldau.sql.functions.registry import FunctionRegistry, built_in
+from moldau.sql.functions.sandbox.loading import add_extensions
 from moldau.sql.ports import SchemaRegistry
 from moldau.sql.syntax.parser import substitute
 from moldau.sql.syntax.statements import (
@@ -109,7 +110,8 @@ class SqlCore:
         if registry is None and self.registry_client is not None:
             registry = RemoteRegistry(self.registry_client)
         self._registry = registry
-        self._functions = functions or built_in(config.engine_settings())
+        engine_settings = config.engine_settings()
+        self._functions = functions or add_extensions(built_in(engine_settings), engine_settings)
         self.engine = self._new_engine()
         self.rows = RowWriter(settings, lambda: self.engine)
         self.host = QueryHost(config, self.admin)

@@ -15,6 +15,7 @@ from moldau.services.sql.peers import SKIP_FORWARDING, PeerFailed
 from moldau.sql.engine.engine import Session
 from moldau.sql.errors import KsqlException, KsqlStatementException
 from moldau.sql.pull.executor import PullQuery
+from moldau.sql.pull.ordering import ordering_of
 from moldau.sql.sources.data_source import DataSource
 from moldau.sql.syntax.statements import Query
 from moldau.sql.types import Column
@@ -154,14 +155,16 @@ def _read_stream(
     ends = core.ends_of(source.topic)
     rows: list[Any] = []
     session = Session({**prepared.session.properties, "auto.offset.reset": "earliest"})
-    push = PreparedQuery(replace(query, emit="CHANGES", limit=None), prepared.text, session)
+    plain = replace(query, emit="CHANGES", limit=None, order_by=(), offset=None)
+    push = PreparedQuery(plain, prepared.text, session)
     started = core.push(push, lambda key, row, timestamp: rows.append(row))
     try:
         core.wait_until_read(started, ends)
     finally:
         core.host.stop(started.id)
-    is_limited = query.limit is not None and len(rows) >= query.limit
-    message = "Limit Reached" if is_limited else "Query Completed"
     columns = started.built.schema.value
+    is_limited = query.limit is not None and len(rows) >= query.limit + (query.offset or 0)
+    message = "Limit Reached" if is_limited else "Query Completed"
     write = row_writer([each.type for each in columns])
-    return PulledRows(started.id, columns, [write(row) for row in rows[: query.limit]], message)
+    ordering = ordering_of(query, columns, core.engine.functions)
+    return PulledRows(started.id, columns, [write(row) for row in ordering.apply(rows)], message)

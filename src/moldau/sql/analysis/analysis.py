@@ -175,6 +175,8 @@ class _Analyzer:
         for item in query.select:
             if isinstance(item, SingleColumn):
                 self._select(item)
+        if query.group_by is None and query.having is not None:
+            self._one_group(query.having)
         self._check_columns(possible_synthetic=not query.is_pull and query.group_by is None)
         self._check_kafka_format()
         self._check_names()
@@ -277,11 +279,15 @@ class _Analyzer:
                     f"Reserved column name in select: `{upper}`. Please remove or alias the column."
                 )
         if self._query.group_by is None:
-            for node in walk(expression):
-                if self._is(node, "aggregate") and isinstance(node, FunctionCall):
-                    self._found.aggregate_functions.append(node)
-                    self._found.group_by = (ONE_GROUP,)
+            self._one_group(expression)
         self._table_functions(expression, None, None)
+
+    def _one_group(self, expression: Expression) -> None:
+        """Aggregates of a query without GROUP BY are over all rows."""
+        for node in walk(expression):
+            if self._is(node, "aggregate") and isinstance(node, FunctionCall):
+                self._found.aggregate_functions.append(node)
+                self._found.group_by = (ONE_GROUP,)
 
     def _is(self, node: Expression, kind: str) -> bool:
         return isinstance(node, FunctionCall) and self._functions.kind(node.name) == kind

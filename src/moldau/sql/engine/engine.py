@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from moldau.sql.analysis.analysis import Into
+from moldau.sql.analysis.nesting import flattened
 from moldau.sql.analysis.sanitizer import check_insert_target, sanitized
 from moldau.sql.engine import settings as names
 from moldau.sql.engine.ddl import Ddl
@@ -156,7 +157,8 @@ class KsqlEngine:
             raise ParseFailedException(
                 f"Failed to prepare statement: {error}", parsed.text
             ) from error
-        return statement
+        with _as_statement_error(parsed.text):
+            return flattened(statement, self.metastore, self.functions)
 
     def execute(self, statement: Statement, sql: str, session: Session | None = None) -> Result:
         """Do what a statement says. Queries that are not persistent have methods of their own."""

@@ -38,6 +38,7 @@ _OPERATIONS = {
     "Sink": "SINK",
     "Source": "SOURCE",
     "Join": "JOIN",
+    "Union": "UNION",
 }
 
 
@@ -194,7 +195,7 @@ class Lister:
             "name": declared.name.upper(),
             "description": declared.description,
             "author": declared.author,
-            "path": "internal",
+            "path": declared.path,
             "type": (self._functions.kind(name) or "scalar").upper(),
             "functions": overloads,
         }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from moldau.sql.analysis.analysis import Into, analyze
 from moldau.sql.analysis.sanitizer import sanitized
 from moldau.sql.engine import settings as names
@@ -14,9 +16,11 @@ from moldau.sql.planning.formats import Formats
 from moldau.sql.planning.node import PlanContext
 from moldau.sql.planning.planner import PlanSettings, QueryPlan, QueryPlanner
 from moldau.sql.planning.steps import AggregateStep, walk
+from moldau.sql.planning.unions import united
 from moldau.sql.planning.upgrades import check_upgrade
 from moldau.sql.ports import Functions, SchemaRegistry
 from moldau.sql.pull.executor import PullQuery, not_queryable
+from moldau.sql.pull.ordering import check_no_ordering
 from moldau.sql.pull.planner import PullSettings, plan_pull
 from moldau.sql.sources.data_source import DataSource
 from moldau.sql.sources.metastore import MetaStore
@@ -104,6 +108,18 @@ class Queries:
 
     def plan(self, query: Query, into: Into | None, settings: Settings) -> QueryPlan:
         """The plan of a persistent or a push query."""
+        check_no_ordering(query)
+        first = self._plan_one(query, into, settings)
+        if not query.unions:
+            return first
+        target = into
+        if into is not None and first.sink is not None:
+            # What the first side creates is there for the others.
+            target = replace(into, existing=first.sink)
+        others = [self._plan_one(each, target, settings) for each in query.unions]
+        return united([first, *others])
+
+    def _plan_one(self, query: Query, into: Into | None, settings: Settings) -> QueryPlan:
         explicit = sanitized(query, self._metastore)
         analysis = analyze(explicit, self._metastore, self._functions, into)
         context = PlanContext(

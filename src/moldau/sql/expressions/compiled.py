@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from moldau.sql.errors import KsqlException, KsqlStatementException
+from moldau.sql.errors import KsqlException, KsqlStatementException, QueryFailed
 from moldau.sql.expressions.codegen import Code, CodeGenerator
 from moldau.sql.expressions.types_of import ExpressionTypes
 from moldau.sql.ports import Functions
@@ -173,3 +173,5 @@ def _function(lines: list[str], names: dict[str, Any]) -> Any:
 
 def ignore_errors(message: str, error: Exception, row: Row) -> None:
     """For callers that do not log what cannot be computed."""
+    if isinstance(error, QueryFailed):
+        raise error

@@ -12,6 +12,7 @@ from moldau.data.errors import DataError
 from moldau.data.schema import Schema
 from moldau.sql.errors import KsqlException
 from moldau.sql.formats import common, connect_schemas, connect_values, registered
+from moldau.sql.formats.avro_flat import flat_reader, flat_writer
 from moldau.sql.formats.avro_values import reader, writer
 from moldau.sql.formats.common import CallableSerde, Row
 from moldau.sql.ports import Feature, RowSerde, SchemaRegistry
@@ -104,14 +105,25 @@ class AvroFormat:
         )
         schemas = registered.SchemaReader(registry, lambda _, text: _reader(data, text, kind))
 
+        flat = flat_writer(kind, avro.root) if self._schema_id is None else None
+
         def write(topic: str, row: Row) -> bytes | None:
             value = row if single is None else row[0]
             if value is None:
                 return None
             return ids.prefix(topic) + encode(value)
 
+        guarded = registered.writing(write)
+
+        def write_flat(topic: str, row: Row) -> bytes | None:
+            try:
+                return flat(ids.prefix(topic), row)  # type: ignore[misc]
+            except Exception:
+                # The general way writes it, or says what is wrong.
+                return guarded(topic, row)
+
         return CallableSerde(
-            registered.writing(write),
+            guarded if flat is None else write_flat,
             registered.reading(schemas.read, single=single is not None),
             len(columns),
         )
@@ -127,10 +139,20 @@ def _reader(data: AvroData, text: str, kind: SqlType) -> Callable[[bytes], Any]:
     # Connect's rules say whether the types fit; most data need not go through its values.
     convert = connect_values.from_connect(kind, data.connect_schema(avro))
     direct = reader(kind, avro.root)
-    if direct is not None:
-        decode = AvroDecoder(avro.root, logical_types=False).decode
+    if direct is None:
+        return lambda payload: convert(data.from_avro(avro, payload).value)
+    decode, flat = AvroDecoder(avro.root, logical_types=False).decode, flat_reader(kind, avro.root)
+    if flat is None:
         return lambda payload: direct(decode(payload))
-    return lambda payload: convert(data.from_avro(avro, payload).value)
+
+    def read(payload: bytes) -> Any:
+        try:
+            return flat(payload)
+        except Exception:
+            # The general way reads it, or says what is wrong.
+            return direct(decode(payload))
+
+    return read
 
 
 def _said(error: DataError) -> str:

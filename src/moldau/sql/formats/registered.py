@@ -69,20 +69,22 @@ class SchemaReader:
     ) -> None:
         self._registry = registry
         self._make = make
-        self._readers: dict[int, Callable[[bytes], Any]] = {}
+        #: By the first bytes of a record, which hold the id.
+        self._readers: dict[bytes, Callable[[bytes], Any]] = {}
 
     def read(self, data: bytes) -> Any:
-        schema_id, payload = split(data)
-        reader = self._readers.get(schema_id)
+        reader = self._readers.get(data[:PREFIX_SIZE])
         if reader is None:
+            schema_id, _ = split(data)
             if self._registry is None:
                 raise SerdeError(
                     "ksql.schema.registry.url is not set: the format needs a Schema Registry"
                 )
             if len(self._readers) >= _SCHEMAS_MAX:
                 self._readers.clear()
-            reader = self._readers[schema_id] = self._make(*self._registry.by_id(schema_id))
-        return reader(payload)
+            reader = self._make(*self._registry.by_id(schema_id))
+            self._readers[data[:PREFIX_SIZE]] = reader
+        return reader(data[PREFIX_SIZE:])
 
 
 def registered_schema(registry: SchemaRegistry | None, schema_id: int) -> tuple[str, str]:

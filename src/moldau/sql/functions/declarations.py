@@ -103,6 +103,8 @@ class Declaration:
     description: str
     example: str
     author: str = "Moldau"
+    #: Where it was loaded from.
+    path: str = "internal"
     parameters: Mapping[str, str] = field(default_factory=dict)
 
 

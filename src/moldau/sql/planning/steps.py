@@ -142,6 +142,17 @@ class ForeignKeyJoinStep(Step):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UnionStep(Step):
+    """The rows of several streams, as they come."""
+
+    branches: tuple[Step, ...]
+
+    @property
+    def inputs(self) -> tuple[Step, ...]:
+        return self.branches
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SinkStep(SingleInput):
     topic: str
     key_format: KeyFormat

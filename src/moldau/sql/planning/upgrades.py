@@ -16,6 +16,7 @@ from moldau.sql.planning.steps import (
     SinkStep,
     SourceStep,
     Step,
+    UnionStep,
 )
 
 
@@ -101,6 +102,8 @@ def step_name(step: Step) -> str:
     match step:
         case SinkStep():
             return f"{kind}Sink"
+        case UnionStep():
+            return f"{kind}Union"
         case SourceStep():
             return f"{'Windowed' if step.source.is_windowed else ''}{kind}Source"
         case FilterStep():

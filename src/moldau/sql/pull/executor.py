@@ -58,9 +58,17 @@ class PullQuery:
         return self.materialization.store_name
 
     def rows(self, store: Any) -> Iterator[tuple[Any, ...]]:
-        """The rows of the answer that a store holds; LIMIT counts for each store."""
+        """The rows of the answer that a store holds, sorted and cut as the query says."""
+        yield from self.plan.ordering.apply(self.unordered(store))
+
+    def unordered(self, store: Any) -> Iterator[tuple[Any, ...]]:
+        """As many rows of a store as may be part of the answer, in the order of the store.
+
+        Rows of several stores are put together by `plan.ordering.apply`.
+        """
         plan = self.plan
-        if plan.limit == 0:
+        needed = plan.ordering.needed
+        if needed == 0:
             return
         count = 0
         places = self._places()
@@ -72,7 +80,7 @@ class PullQuery:
             if plan.keep is None or plan.keep(full):
                 yield plan.project(full)
                 count += 1
-                if plan.limit is not None and count >= plan.limit:
+                if needed is not None and count >= needed:
                     return
 
     def _places(self) -> list[int]:

@@ -14,6 +14,7 @@ from moldau.sql.expressions.constants import constant
 from moldau.sql.planning.planner import check_condition
 from moldau.sql.ports import Functions
 from moldau.sql.pull.conditions import Bounds, alternatives, conjuncts
+from moldau.sql.pull.ordering import Ordering, ordering_of
 from moldau.sql.sources.data_source import DataSource
 from moldau.sql.sources.schema import (
     ROWOFFSET,
@@ -84,7 +85,11 @@ class PullPlan:
     row_schema: LogicalSchema
     keep: Callable[[tuple[Any, ...]], bool] | None
     project: Callable[[tuple[Any, ...]], tuple[Any, ...]]
-    limit: int | None
+    ordering: Ordering
+
+    @property
+    def limit(self) -> int | None:
+        return self.ordering.limit
 
 
 def plan_pull(analysis: Analysis, functions: Functions, settings: PullSettings) -> PullPlan:
@@ -101,6 +106,7 @@ def _validate(analysis: Analysis, settings: PullSettings) -> None:
         (analysis.group_by is not None, "GROUP BY"),
         (query.partition_by is not None, "PARTITION BY"),
         (query.having is not None, "HAVING"),
+        (bool(query.unions), "UNION"),
     ]
     for found, clause in unsupported:
         if found:
@@ -207,7 +213,7 @@ class _Planner:
             row_schema=self._rows,
             keep=keep,
             project=project,
-            limit=query.limit,
+            ordering=ordering_of(query, schema.columns, self._functions),
         )
 
     # SELECT.

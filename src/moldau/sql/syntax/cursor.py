@@ -88,6 +88,18 @@ class Cursor:
         self.index += len(kinds)
         return True
 
+    def at_word(self, word: str, *after: str) -> bool:
+        """Whether a word stands here that is no keyword, with one of these after it."""
+        token = self.token
+        is_word = token.kind == "IDENTIFIER" and token.text.upper() == word
+        return is_word and (not after or self.ahead() in after)
+
+    def accept_word(self, word: str) -> bool:
+        """Take such a word if it comes next."""
+        found = self.at_word(word)
+        self.index += found
+        return found
+
     def expect(self, *kinds: str) -> Token:
         """Take one token of these kinds."""
         if self.kind not in kinds:

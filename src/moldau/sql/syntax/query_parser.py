@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal as Choice
 
 from moldau.sql.errors import KsqlException, ParsingException
@@ -12,6 +13,7 @@ from moldau.sql.syntax.statements import (
     AllColumns,
     Duration,
     JoinedSource,
+    OrderItem,
     Query,
     Relation,
     SelectItem,
@@ -37,7 +39,41 @@ class QueryParser:
     def query(self, *, persistent: bool) -> Query:
         """A query. In a persistent one EMIT CHANGES may be left out."""
         at = self._at
+        first = self._branch()
+        unions = []
+        while at.at_word("UNION", "ALL", "SELECT", "DISTINCT"):
+            at.next()
+            if not at.accept("ALL"):
+                at.error(
+                    "UNION would have to remember all rows to leave out those that come twice\n"
+                    "Expecting 'ALL'"
+                )
+            unions.append(self._branch())
+        order_by = self._ordering() if at.at_word("ORDER", "BY") else ()
+        emit: Choice["CHANGES", "FINAL"] | None = "CHANGES" if persistent else None
+        if at.accept("EMIT"):
+            emit = "FINAL" if at.expect("CHANGES", "FINAL").kind == "FINAL" else "CHANGES"
+        limit = self._literals.integer("LIMIT") if at.accept("LIMIT") else None
+        offset = None
+        if at.at_word("OFFSET", "INTEGER_VALUE", "-"):
+            at.next()
+            offset = self._literals.integer("OFFSET")
+        if limit is None and offset is not None and at.accept("LIMIT"):
+            limit = self._literals.integer("LIMIT")
+        return replace(
+            first,
+            emit=emit,
+            limit=limit,
+            order_by=order_by,
+            offset=offset,
+            unions=tuple(replace(each, emit=emit) for each in unions),
+        )
+
+    def _branch(self) -> Query:
+        """SELECT up to HAVING: one side of a UNION, or all of a query."""
+        at = self._at
         position = at.position
+        outside = self._expressions.sources
         self._expressions.sources = self._aliases()
         at.expect("SELECT")
         select = [self._select_item()]
@@ -53,11 +89,7 @@ class QueryParser:
         group_by = self._grouping("GROUP BY") if at.accept("GROUP", "BY") else None
         partition_by = self._grouping("PARTITION BY") if at.accept("PARTITION", "BY") else None
         having = self._expressions.expression() if at.accept("HAVING") else None
-        emit: Choice["CHANGES", "FINAL"] | None = "CHANGES" if persistent else None
-        if at.accept("EMIT"):
-            emit = "FINAL" if at.expect("CHANGES", "FINAL").kind == "FINAL" else "CHANGES"
-        limit = self._literals.integer("LIMIT") if at.accept("LIMIT") else None
-        self._expressions.sources = None
+        self._expressions.sources = outside
         return Query(
             position=position,
             select=tuple(select),
@@ -68,9 +100,29 @@ class QueryParser:
             group_by=group_by,
             partition_by=partition_by,
             having=having,
-            emit=emit,
-            limit=limit,
         )
+
+    def _ordering(self) -> tuple[OrderItem, ...]:
+        at = self._at
+        at.next()
+        at.expect("BY")
+        found = [self._order_item()]
+        while at.accept(","):
+            found.append(self._order_item())
+        return tuple(found)
+
+    def _order_item(self) -> OrderItem:
+        at = self._at
+        expression = self._expressions.value_expression()
+        descending = at.accept_word("DESC")
+        if not descending:
+            at.accept_word("ASC")
+        nulls_last = None
+        if at.accept_word("NULLS"):
+            nulls_last = at.accept_word("LAST")
+            if not nulls_last and not at.accept_word("FIRST"):
+                at.error("Expecting {'FIRST', 'LAST'}")
+        return OrderItem(expression, descending, nulls_last)
 
     def _aliases(self) -> set[str] | None:
         """The names and aliases of FROM, which stands after the columns that use them."""
@@ -123,15 +175,31 @@ class QueryParser:
     def _relation(self) -> Relation:
         at = self._at
         position = at.position
+        if at.kind == "(" and at.ahead() == "SELECT":
+            at.next()
+            query = self.query(persistent=False)
+            at.expect(")")
+            at.accept("AS")
+            if not at.at_identifier() or self._starts_clause():
+                at.error("A query in brackets needs a name\nExpecting an alias")
+            alias = source_name(at)
+            return Relation(alias, alias, query, position=position)
         name = source_name(at)
         alias = name
-        # EMIT and PARTITION may be names, but where a clause may follow they start it.
-        starts_clause = (at.kind == "EMIT" and at.ahead() in ("CHANGES", "FINAL")) or (
-            at.kind == "PARTITION" and at.ahead() == "BY"
-        )
-        if at.accept("AS") or (at.at_identifier() and not starts_clause):
+        if at.accept("AS") or (at.at_identifier() and not self._starts_clause()):
             alias = source_name(at)
         return Relation(name, alias, position=position)
+
+    def _starts_clause(self) -> bool:
+        """EMIT, PARTITION and ORDER may be names, but where a clause may follow they start it."""
+        at = self._at
+        return (
+            (at.kind == "EMIT" and at.ahead() in ("CHANGES", "FINAL"))
+            or (at.kind == "PARTITION" and at.ahead() == "BY")
+            or at.at_word("ORDER", "BY")
+            or at.at_word("UNION", "ALL", "SELECT", "DISTINCT")
+            or at.at_word("OFFSET", "INTEGER_VALUE", "-")
+        )
 
     def _joined_source(self) -> JoinedSource:
         at = self._at

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from moldau.sql.syntax.expressions import Literal
 from moldau.sql.syntax.formatting import name_text, statement_text, string_text, text
 from moldau.sql.syntax.statements import (
@@ -11,6 +13,7 @@ from moldau.sql.syntax.statements import (
     Element,
     InsertInto,
     JoinedSource,
+    OrderItem,
     Properties,
     Query,
     Relation,
@@ -56,10 +59,16 @@ def query_text(query: Query) -> str:
         lines.append(f"PARTITION BY {shown}")
     if query.having is not None:
         lines.append(f"HAVING {statement_text(query.having)}")
+    for each in query.unions:
+        lines.append(f"UNION ALL {query_text(replace(each, emit=None))}")
+    if query.order_by:
+        lines.append(f"ORDER BY {', '.join(_ordering(each) for each in query.order_by)}")
     if query.emit is not None:
         lines.append(f"EMIT {query.emit}")
     if query.limit is not None:
         lines.append(f"LIMIT {query.limit}")
+    if query.offset is not None:
+        lines.append(f"OFFSET {query.offset}")
     return "\n".join(lines)
 
 
@@ -75,7 +84,14 @@ def _item(item: SelectItem) -> str:
     return ""
 
 
+def _ordering(item: OrderItem) -> str:
+    nulls = "" if item.nulls_last is None else f" NULLS {'LAST' if item.nulls_last else 'FIRST'}"
+    return f"{statement_text(item.expression)}{' DESC' * item.descending}{nulls}"
+
+
 def _relation(relation: Relation) -> str:
+    if relation.query is not None:
+        return f"({query_text(relation.query)}) {name_text(relation.alias)}"
     return f"{name_text(relation.name)} {name_text(relation.alias)}"
 
 

@@ -68,10 +68,11 @@ class StructAll(SelectItem):
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """A source under an alias, which is its name if none was given."""
+    """A source under an alias, which is its name if none was given; or a query in brackets."""
 
     name: str
     alias: str
+    query: Query | None = None
     position: Position | None = field(default=None, compare=False, repr=False, kw_only=True)
 
 
@@ -102,9 +103,18 @@ class Window:
     position: Position | None = field(default=None, compare=False, repr=False, kw_only=True)
 
 
+@dataclass(frozen=True, slots=True)
+class OrderItem:
+    """What a pull query sorts by. NULLs come last, or first where it descends, unless said."""
+
+    expression: Expression
+    descending: bool = False
+    nulls_last: bool | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query(Statement):
-    """`emit` is None in pull queries."""
+    """`emit` is None in pull queries. `unions` are those that UNION ALL adds to this one."""
 
     select: tuple[SelectItem, ...]
     source: Relation
@@ -116,6 +126,9 @@ class Query(Statement):
     having: Expression | None = None
     emit: Choice["CHANGES", "FINAL"] | None = None
     limit: int | None = None
+    order_by: tuple[OrderItem, ...] = ()
+    offset: int | None = None
+    unions: tuple[Query, ...] = ()
 
     @property
     def is_pull(self) -> bool:

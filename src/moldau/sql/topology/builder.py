@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from moldau.sql.errors import KsqlException
+from moldau.sql.errors import KsqlException, QueryFailed
 from moldau.sql.expressions.compiled import Compiler, OnError
 from moldau.sql.expressions.types_of import ExpressionTypes
 from moldau.sql.planning.building import is_null_key
@@ -23,6 +23,7 @@ from moldau.sql.planning.steps import (
     SinkStep,
     SourceStep,
     Step,
+    UnionStep,
 )
 from moldau.sql.ports import Functions, SchemaRegistry
 from moldau.sql.sources.schema import LogicalSchema
@@ -110,10 +111,17 @@ class _TopologyBuilder:
             plan,
             throws=context.timestamp_throws,
         )
+        self._read: list[tuple[SourceStep, Holder]] = []
 
     def _on_error(self, step: Step) -> OnError:
         log, name = self._context.log, step.name
-        return lambda message, error, row: log(name, message, error, row)
+
+        def failed(message: str, error: Exception, row: Any) -> None:
+            if isinstance(error, QueryFailed):
+                raise error
+            log(name, message, error, row)
+
+        return failed
 
     def _compiler(self, step: Step, schema: LogicalSchema) -> Compiler:
         return Compiler(schema, self._functions, self._on_error(step))
@@ -121,7 +129,9 @@ class _TopologyBuilder:
     def build(self, step: Step) -> Holder:
         match step:
             case SourceStep():
-                return self._sources.build(step)
+                return self._source(step)
+            case UnionStep():
+                return self._union(step)
             case FilterStep():
                 return self._filter(step)
             case SelectStep():
@@ -135,6 +145,22 @@ class _TopologyBuilder:
             case JoinStep() | ForeignKeyJoinStep():
                 return self._join(step)
         raise KsqlException(f"unknown step: {step.name}")
+
+    def _source(self, step: SourceStep) -> Holder:
+        """A topic is read once, also if both sides of a UNION are made from it."""
+        for before, holder in self._read:
+            if before == step:
+                return holder
+        holder = self._sources.build(step)
+        self._read.append((step, holder))
+        return holder
+
+    def _union(self, step: UnionStep) -> Holder:
+        first, *others = [self._stream(each) for each in step.branches]
+        handle = first.handle
+        for each in others:
+            handle = stream_steps.merge(handle, each.handle, None)
+        return StreamHolder(handle=handle, schema=step.schema)
 
     def _stream(self, step: Step) -> StreamHolder:
         holder = self.build(step)

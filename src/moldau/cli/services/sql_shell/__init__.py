@@ -1,0 +1,1 @@
+"""The shell of `moldau sql`: statements in, tables out."""
