@@ -150,7 +150,8 @@ tools:
 # Servers that connectors are tested against and that Debian does not have; without them tests skip.
 PARTS := $(CURDIR)/.cache/parts
 .PHONY: parts connectors elasticsearch
-parts: elasticsearch $(PARTS)/bin/minio $(PARTS)/bin/ferretdb   ## fetch and build servers for connectors (minutes)
+JAVA_PARTS := $(foreach each,cassandra hdfs neo4j,$(PARTS)/$(each)/.copied)
+parts: elasticsearch $(JAVA_PARTS) $(PARTS)/bin/minio $(PARTS)/bin/ferretdb   ## fetch and build servers for connectors (minutes)
 	@# Not in `make tools`: Debian starts an SSH server that is installed.
 	@[ -x /usr/sbin/sshd ] || echo "no sshd here: apt-get install openssh-server adds the test of SFTP"
 elasticsearch: $(PARTS)/elasticsearch-6.8.23.zip
@@ -158,6 +159,10 @@ $(PARTS)/elasticsearch-6.8.23.zip:
 	@mkdir -p $(PARTS)
 	@command -v mvn >/dev/null && mvn -q -B dependency:copy -DoutputDirectory=$(PARTS) \
 	  -Dartifact=org.elasticsearch.distribution.integ-test-zip:elasticsearch:6.8.23:zip || true
+$(PARTS)/%/.copied: tests/java/parts/%.xml
+	@mkdir -p $(@D)
+	@! command -v mvn >/dev/null || { mvn -q -B -f $< dependency:copy-dependencies \
+	  -DincludeScope=runtime -DoutputDirectory=$(@D) && touch $@; }
 $(PARTS)/bin/minio:
 	@! command -v go >/dev/null || GOBIN=$(PARTS)/bin go install github.com/minio/minio@latest
 $(PARTS)/bin/ferretdb: tests/go/ferretdb/main.go
