@@ -95,6 +95,11 @@ KILLS ?= 1000
 kills: $(VENV)/.installed-test   ## SIGKILLs of a broker under a producer and a group (KILLS=1000, long)
 	PYTHONPATH=tests $(BIN)/python -m kills --count $(KILLS) $(if $(SEED),--seed $(SEED))
 
+.PHONY: connect-kills
+CONNECT_KILLS ?= 50
+connect-kills: $(VENV)/.installed-test parts   ## SIGKILLs of workers and targets during flows of Connect (CONNECT_KILLS=50 each, long)
+	PYTHONPATH=tests $(BIN)/python -m support.connect_kills --count $(CONNECT_KILLS) $(if $(SEED),--seed $(SEED))
+
 .PHONY: streams-kills
 STREAMS_KILLS ?= 50
 streams-kills: $(VENV)/.installed-test   ## SIGKILLs of instances during a word count (STREAMS_KILLS=50, long)

@@ -39,7 +39,8 @@ class Site:
         self.url = url
         self.top = f"top{next(_numbers)}"
         self.config = {
-            "hdfs.url": url, "topics": "orders", "topics.dir": self.top, "logs.dir": f"{self.top}-logs",
+            "hdfs.url": url, "topics": "orders", "topics.dir": self.top,
+            "logs.dir": f"{self.top}-logs",
             "flush.size": "3", "format.class": "JsonFormat", "filename.offset.zero.pad.width": "4",
         }  # fmt: skip
 
