@@ -95,6 +95,11 @@ KILLS ?= 1000
 kills: $(VENV)/.installed-test   ## SIGKILLs of a broker under a producer and a group (KILLS=1000, long)
 	PYTHONPATH=tests $(BIN)/python -m kills --count $(KILLS) $(if $(SEED),--seed $(SEED))
 
+.PHONY: connect-kills
+CONNECT_KILLS ?= 50
+connect-kills: $(VENV)/.installed-test parts   ## SIGKILLs of workers and targets during flows of Connect (CONNECT_KILLS=50 each, long)
+	PYTHONPATH=tests $(BIN)/python -m support.connect_kills --count $(CONNECT_KILLS) $(if $(SEED),--seed $(SEED))
+
 .PHONY: streams-kills
 STREAMS_KILLS ?= 50
 streams-kills: $(VENV)/.installed-test   ## SIGKILLs of instances during a word count (STREAMS_KILLS=50, long)
@@ -150,7 +155,8 @@ tools:
 # Servers that connectors are tested against and that Debian does not have; without them tests skip.
 PARTS := $(CURDIR)/.cache/parts
 .PHONY: parts connectors elasticsearch
-parts: elasticsearch $(PARTS)/bin/minio $(PARTS)/bin/ferretdb   ## fetch and build servers for connectors (minutes)
+JAVA_PARTS := $(foreach each,cassandra hdfs neo4j,$(PARTS)/$(each)/.copied)
+parts: elasticsearch $(JAVA_PARTS) $(PARTS)/bin/minio $(PARTS)/bin/ferretdb   ## fetch and build servers for connectors (minutes)
 	@# Not in `make tools`: Debian starts an SSH server that is installed.
 	@[ -x /usr/sbin/sshd ] || echo "no sshd here: apt-get install openssh-server adds the test of SFTP"
 elasticsearch: $(PARTS)/elasticsearch-6.8.23.zip
@@ -158,6 +164,10 @@ $(PARTS)/elasticsearch-6.8.23.zip:
 	@mkdir -p $(PARTS)
 	@command -v mvn >/dev/null && mvn -q -B dependency:copy -DoutputDirectory=$(PARTS) \
 	  -Dartifact=org.elasticsearch.distribution.integ-test-zip:elasticsearch:6.8.23:zip || true
+$(PARTS)/%/.copied: tests/java/parts/%.xml
+	@mkdir -p $(@D)
+	@! command -v mvn >/dev/null || { mvn -q -B -f $< dependency:copy-dependencies \
+	  -DincludeScope=runtime -DoutputDirectory=$(@D) && touch $@; }
 $(PARTS)/bin/minio:
 	@! command -v go >/dev/null || GOBIN=$(PARTS)/bin go install github.com/minio/minio@latest
 $(PARTS)/bin/ferretdb: tests/go/ferretdb/main.go

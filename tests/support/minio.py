@@ -73,7 +73,7 @@ def running_minio() -> Iterator[Minio]:
         )  # fmt: skip
     try:
         eventually(
-            lambda: process.poll() is None and _answers(server),
+            lambda: process.poll() is None and answers(server),
             what=f"MinIO answers: {log.read_text()}",
             seconds_max=60.0,
         )
@@ -88,7 +88,7 @@ def running_minio() -> Iterator[Minio]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _answers(server: Minio) -> bool:
+def answers(server: Minio) -> bool:
     try:
         with urllib.request.urlopen(f"{server.url}/minio/health/live", timeout=5) as answer:
             return bool(answer.status == 200)

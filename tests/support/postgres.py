@@ -30,12 +30,12 @@ _numbers = itertools.count(1)
 
 def postgres_missing() -> str | None:
     """Why PostgreSQL cannot run here, or None."""
-    if _programs() is None:
+    if programs() is None:
         return "PostgreSQL is not here: apt-get install postgresql"
     return None
 
 
-def _programs() -> Path | None:
+def programs() -> Path | None:
     found = sorted(_PACKAGED.glob("*/bin/initdb"))
     return found[-1].parent if found else None
 
@@ -66,25 +66,23 @@ class Postgres:
 
 @contextlib.contextmanager
 def running_postgres() -> Iterator[Postgres]:
-    programs = _programs()
-    assert programs is not None, postgres_missing()
-    user = _unprivileged()
+    found = programs()
+    assert found is not None, postgres_missing()
+    user = unprivileged()
     # Not pytest's folder: that one is closed to other users.
     folder = Path(tempfile.mkdtemp(prefix="moldau-postgres-"))
     if user is not None:
         os.chown(folder, user.pw_uid, user.pw_gid)
     data = folder / "data"
     try:
-        _run(user, programs / "initdb", "-D", data, "-U", "moldau", "-A", "trust", "-N")
-        with _server(user, programs / "postgres", data) as cluster:
+        run(user, found / "initdb", "-D", data, "-U", "moldau", "-A", "trust", "-N")
+        with _server(user, found / "postgres", data) as cluster:
             yield cluster
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-@contextlib.contextmanager
-def _server(user: pwd.struct_passwd | None, program: Path, data: Path) -> Iterator[Postgres]:
-    cluster = Postgres(free_port())
+def arguments(cluster: Postgres, data: Path) -> list[str]:
     settings = {
         "listen_addresses": "127.0.0.1",
         "port": cluster.port,
@@ -95,18 +93,23 @@ def _server(user: pwd.struct_passwd | None, program: Path, data: Path) -> Iterat
         "max_wal_senders": 30,
         "max_connections": 40,
     }
-    arguments = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
+    return [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
+
+
+@contextlib.contextmanager
+def _server(user: pwd.struct_passwd | None, program: Path, data: Path) -> Iterator[Postgres]:
+    cluster = Postgres(free_port())
     with open(data.parent / "log", "wb") as log:
         process = subprocess.Popen(
-            [program, "-D", data, *arguments],
+            [program, "-D", data, *arguments(cluster, data)],
             stdout=log,
             stderr=subprocess.STDOUT,
             cwd=data.parent,
-            **_as_user(user),
+            **as_user(user),
         )
     try:
         eventually(
-            lambda: process.poll() is None and _answers(cluster),
+            lambda: process.poll() is None and answers(cluster),
             what=f"PostgreSQL answers: {(data.parent / 'log').read_text()}",
             seconds_max=_START_SECONDS_MAX,
         )
@@ -121,7 +124,7 @@ def _server(user: pwd.struct_passwd | None, program: Path, data: Path) -> Iterat
             process.wait()
 
 
-def _answers(cluster: Postgres) -> bool:
+def answers(cluster: Postgres) -> bool:
     import psycopg
 
     try:
@@ -131,7 +134,7 @@ def _answers(cluster: Postgres) -> bool:
     return True
 
 
-def _unprivileged() -> pwd.struct_passwd | None:
+def unprivileged() -> pwd.struct_passwd | None:
     if os.getuid() != 0:
         return None
     try:
@@ -140,11 +143,11 @@ def _unprivileged() -> pwd.struct_passwd | None:
         return pwd.getpwnam("nobody")
 
 
-def _as_user(user: pwd.struct_passwd | None) -> dict[str, Any]:
+def as_user(user: pwd.struct_passwd | None) -> dict[str, Any]:
     return {} if user is None else {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
 
 
-def _run(user: pwd.struct_passwd | None, program: Path, *arguments: object) -> None:
+def run(user: pwd.struct_passwd | None, program: Path, *arguments: object) -> None:
     done = subprocess.run(
         [program, *map(str, arguments)],
         capture_output=True,
@@ -152,6 +155,6 @@ def _run(user: pwd.struct_passwd | None, program: Path, *arguments: object) -> N
         timeout=_START_SECONDS_MAX,
         cwd="/",
         check=False,
-        **_as_user(user),
+        **as_user(user),
     )
     assert done.returncode == 0, done.stderr

@@ -16,6 +16,7 @@ import pytest
 
 from moldau.client import Consumer
 from moldau.config import dump_properties
+from support.connect_kills import is_healthy, missing, run
 from support.connect_workers import call, distributed_settings
 from support.ports import free_port
 from support.processes import BrokerProcess
@@ -57,11 +58,13 @@ def is_running(url: str) -> bool:
     )
 
 
-def is_healthy(url: str) -> bool:
-    try:
-        return call(url, "GET", "/health").status == 200
-    except OSError:
-        return False
+@pytest.mark.slow("kills a worker and waits for its session to end, then kills the database")
+def test_rows_are_copied_once_through_kills(broker: BrokerProcess, tmp_path: Path) -> None:
+    """`make connect-kills` does this at length, also with S3 and change data capture."""
+    if why := missing("jdbc"):
+        pytest.skip(why)
+    found = run("jdbc", tmp_path, broker.bootstrap, kills=2, seed=6)
+    assert (found["workers"], found["target"]) == (1, 1)
 
 
 @pytest.mark.long("kills a worker KILLS times (5), each time waiting for its session to end")

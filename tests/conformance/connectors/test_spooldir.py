@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from moldau.connect.api import ConnectError
-from moldau.testing.connect import SourceDriver, config_errors
+from moldau.testing.connect import SinkDriver, SourceDriver, config_errors
 from support.sftp import Sftp, running_sftp, sftp_missing
 
 CSV = "com.github.jcustenborder.kafka.connect.spooldir.SpoolDirCsvSourceConnector"
@@ -174,3 +174,32 @@ def test_files_of_an_ftp_server(spool: Spool) -> None:
             pytest.raises(ConnectError, match="FTP"),
         ):
             source.poll()
+
+
+def test_topics_to_files_of_an_sftp_server(tmp_path: Path) -> None:
+    if missing := sftp_missing():
+        pytest.skip(missing)
+    with running_sftp() as server:
+        config = {
+            **server.config, "topics": "orders", "flush.size": "2", "format.class": "JsonFormat",
+            "sftp.working.dir": str(tmp_path), "topics.dir": "a/b",
+        }  # fmt: skip
+        for _ in range(2):  # What comes again gives the same files.
+            with SinkDriver("io.confluent.connect.sftp.SftpSinkConnector", config) as sink:
+                sink.put([sink.record("orders", {"n": number}) for number in range(5)])
+                assert sink.commit() == {("orders", 0): 4}
+            files = sorted((tmp_path / "a/b/orders/partition=0").iterdir())
+            assert {each.name: each.read_text() for each in files} == {
+                "orders+0+0000000000.json": '{"n":0}\n{"n":1}\n',
+                "orders+0+0000000002.json": '{"n":2}\n{"n":3}\n',
+            }
+        # The class says that files are on a server.
+        spool = {
+            **{k: v for k, v in server.config.items() if k != "input.location"},
+            "input.path": str(tmp_path / "a/b/orders/partition=0"), "topic": "t",
+            "input.file.pattern": ".*json", "error.path": str(tmp_path / "bad"),
+            "finished.path": str(tmp_path / "done"),
+        }  # fmt: skip
+        name = "io.confluent.connect.sftp.SftpSchemaLessJsonSourceConnector"
+        with SourceDriver(name, spool) as source:
+            assert [each.value["n"] for each in source.poll_until(4)] == [0, 1, 2, 3]

@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
-from moldau.connect.api import ConfigDef, Importance, Kind, OneOf, Range
+from collections.abc import Sequence
+from typing import Any
+
+from moldau.connect.api import (
+    ConfigDef,
+    ConfigError,
+    ConfigValue,
+    Importance,
+    Kind,
+    OneOf,
+    Range,
+)
+from moldau.connect.connectors.files.formats import make_format
+from moldau.connect.connectors.files.machine.partitioners import make_extractor, make_partitioner
+from moldau.connect.connectors.files.machine.zones import offset_ms_of
 
 
-def define_storage(config: ConfigDef) -> ConfigDef:
+def define_storage(config: ConfigDef, *, format_class: str = "JsonFormat") -> ConfigDef:
     return (
         config.define("flush.size", Kind.INT, validator=Range(1), importance=Importance.HIGH,
                       group="Connector", doc="Number of records after which a file is stored")
@@ -19,7 +33,7 @@ def define_storage(config: ConfigDef) -> ConfigDef:
         .define("file.delim", Kind.STRING, "+", group="Storage", doc="Between parts of file names")
         .define("filename.offset.zero.pad.width", Kind.INT, 10, validator=Range(0),
                 importance=Importance.LOW, group="Connector", doc="Digits of offsets in file names")
-        .define("format.class", Kind.STRING, "JsonFormat", importance=Importance.HIGH,
+        .define("format.class", Kind.STRING, format_class, importance=Importance.HIGH,
                 group="Storage", doc="JsonFormat, AvroFormat, ParquetFormat, ByteArrayFormat")
         .define("partitioner.class", Kind.STRING, "DefaultPartitioner", importance=Importance.HIGH,
                 group="Partitioner",
@@ -42,3 +56,23 @@ def define_storage(config: ConfigDef) -> ConfigDef:
                 validator=OneOf(("ignore", "fail"), ignore_case=True),
                 doc="What a record without a value does: ignore, fail")
     )  # fmt: skip
+
+
+def check_storage(values: Sequence[ConfigValue], compression: str) -> None:
+    """Add errors that only several settings together show; `compression` is the name of one."""
+    if any(each.errors for each in values):
+        return
+    parsed = {each.name: each.value for each in values}
+    by_name = {each.name: each for each in values}
+
+    def check_format(config: dict[str, Any]) -> object:
+        return make_format(config["format.class"], config[compression])
+
+    def check_zone(config: dict[str, Any]) -> object:
+        return offset_ms_of(config["timezone"])
+
+    for check in (make_partitioner, make_extractor, check_format, check_zone):
+        try:
+            check(parsed)
+        except ConfigError as error:
+            by_name[error.key or "format.class"].errors.append(str(error))

@@ -118,19 +118,29 @@ class FilesSinkTask(SinkTask):
                 self.context.offset({at: first})
 
     def _store(self, at: TopicPartition, files: PartitionFiles) -> None:
-        for each in files.open_files():
-            data = self._format.write(each.schema, each.records)
-            self._storage.write(self._path(at, each), data)
+        found = [
+            (self._path(at, each), self._format.write(each.schema, each.records))
+            for each in files.open_files()
+        ]
+        if found:
+            self.store_files(at, found)
         offset = files.stored()
         if offset is not None:
             self._committed[at] = offset
 
+    def store_files(self, at: TopicPartition, files: Sequence[tuple[str, bytes]]) -> None:
+        """Store the files of a partition that are complete together, as path and contents."""
+        for path, data in files:
+            self._storage.write(path, data)
+
+    def name_of(self, at: TopicPartition, file: OpenFile) -> str:
+        """The name of a file, without its extension."""
+        number = str(file.first_offset).zfill(self._config["filename.offset.zero.pad.width"])
+        return self._config["file.delim"].join([file.records[0].topic, str(at.partition), number])
+
     def _path(self, at: TopicPartition, file: OpenFile) -> str:
-        config = self._config
-        topic = file.records[0].topic
-        number = str(file.first_offset).zfill(config["filename.offset.zero.pad.width"])
-        name = config["file.delim"].join([topic, str(at.partition), number])
-        folder = config["directory.delim"].join([config["topics.dir"], topic, file.folder, name])
+        parts = [self._config["topics.dir"], file.records[0].topic, file.folder]
+        folder = self._config["directory.delim"].join([*parts, self.name_of(at, file)])
         return f"{folder.removeprefix('/')}{self._format.extension}"
 
     def pre_commit(

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from moldau.connect.api import ConfigDef, ConfigError, ConfigValue, SinkTask
-from moldau.connect.connectors.files.config import define_storage
+from moldau.connect.api import ConfigDef, ConfigValue, SinkTask
+from moldau.connect.connectors.files.config import check_storage, define_storage
 from moldau.connect.connectors.files.formats import Format, make_format
-from moldau.connect.connectors.files.machine.partitioners import make_extractor, make_partitioner
-from moldau.connect.connectors.files.machine.zones import offset_ms_of
 from moldau.connect.connectors.files.sink import FilesSinkTask, Storage
 from moldau.connect.connectors.s3.storage import S3, define_s3
 from moldau.connect.connectors.support.plain import PlainSink
@@ -23,26 +21,11 @@ class S3SinkConnector(PlainSink):
 
     def validate(self, props: Mapping[str, str]) -> list[ConfigValue]:
         values = super().validate(props)
-        if not any(each.errors for each in values):
-            parsed = {each.name: each.value for each in values}
-            by_name = {each.name: each for each in values}
-            for check in (make_partitioner, make_extractor, _check_format, _check_zone):
-                try:
-                    check(parsed)
-                except ConfigError as error:
-                    by_name[error.key or "format.class"].errors.append(str(error))
+        check_storage(values, "s3.compression.type")
         return values
 
     def task_class(self) -> type[SinkTask]:
         return S3SinkTask
-
-
-def _check_format(config: dict[str, Any]) -> Format:
-    return make_format(config["format.class"], config["s3.compression.type"])
-
-
-def _check_zone(config: dict[str, Any]) -> object:
-    return offset_ms_of(config["timezone"])
 
 
 class S3SinkTask(FilesSinkTask):
@@ -50,4 +33,4 @@ class S3SinkTask(FilesSinkTask):
         return CONFIG.parse(props)
 
     def open_storage(self, config: dict[str, Any]) -> tuple[Storage, Format]:
-        return S3(config), _check_format(config)
+        return S3(config), make_format(config["format.class"], config["s3.compression.type"])

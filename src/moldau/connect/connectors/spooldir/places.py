@@ -9,11 +9,11 @@ import os
 import shutil
 import time
 from collections.abc import Mapping
-from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from moldau.connect.api import ConfigError, ConnectError, RetriableError
+from moldau.connect.connectors.support.ssh import SftpClient
 from moldau.connect.connectors.support.web import plain
 
 
@@ -66,34 +66,9 @@ class LocalPlace:
 
 class SftpPlace:
     def __init__(self, config: Mapping[str, Any]) -> None:
-        try:
-            paramiko = import_module("paramiko")
-        except ImportError:
-            raise ConnectError(
-                "paramiko is not installed: pip install 'moldau[connect]' adds it"
-            ) from None
         self._folder = config["input.path"]
-        self._client: Any = paramiko.SSHClient()
-        if config["sftp.known.hosts"]:
-            self._client.load_host_keys(config["sftp.known.hosts"])
-        else:
-            self._client.load_system_host_keys()
-        try:
-            self._client.connect(
-                config["sftp.host"],
-                config["sftp.port"],
-                config["sftp.username"],
-                plain(config["sftp.password"]),
-                key_filename=config["tls.private.key"] or None,
-                timeout=20,
-                allow_agent=False,
-                look_for_keys=False,
-            )
-            self._sftp: Any = self._client.open_sftp()
-        except paramiko.AuthenticationException as error:
-            raise ConnectError(f"SFTP: {error}") from error
-        except (OSError, paramiko.SSHException) as error:
-            raise RetriableError(f"SFTP: {error}") from error
+        self._client = SftpClient(config)
+        self._sftp = self._client.sftp
 
     def list(self) -> list[Found]:
         return [

@@ -141,6 +141,20 @@ class LineSpoolDirConnector(SpoolDirSourceConnector):
         super().start({"input.format": "lines", **props})
 
 
+class SftpCsvConnector(SpoolDirSourceConnector):
+    DESCRIPTION = "CSV files of an SFTP server to a topic"
+
+    def start(self, props: Mapping[str, str]) -> None:
+        super().start({"input.format": "csv", "input.location": "sftp", **props})
+
+
+class SftpJsonConnector(SpoolDirSourceConnector):
+    DESCRIPTION = "Files of JSON lines of an SFTP server to a topic"
+
+    def start(self, props: Mapping[str, str]) -> None:
+        super().start({"input.format": "json", "input.location": "sftp", **props})
+
+
 class SpoolDirSourceTask(SourceTask):
     def __init__(self) -> None:
         super().__init__()

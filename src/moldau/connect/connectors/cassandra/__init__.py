@@ -1,0 +1,1 @@
+"""Cassandra: records as rows."""

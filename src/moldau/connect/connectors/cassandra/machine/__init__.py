@@ -1,0 +1,1 @@
+"""Which statement each record needs."""

@@ -1,0 +1,1 @@
+"""HDFS: topics as files, through WebHDFS."""

@@ -1,0 +1,1 @@
+"""Neo4j: records as nodes and relationships."""

@@ -1,0 +1,1 @@
+"""Queries made of settings."""

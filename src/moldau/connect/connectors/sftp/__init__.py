@@ -1,0 +1,1 @@
+"""Files on an SFTP server that topics are written to."""
