@@ -25,6 +25,7 @@ from moldau.pipelines import daemon
 from moldau.pipelines.control.folder import ControlFolder
 from moldau.pipelines.control.logs import follow, is_headline, tail
 from moldau.pipelines.errors import PipelineError
+from moldau.pipelines.machine.applications import ApplicationDefinition, is_application
 from moldau.pipelines.machine.records import (
     Desired,
     ErrorRecord,
@@ -80,6 +81,9 @@ class PipelineInfo:
     queries: tuple[QueryRecord, ...] = ()
     progress: ProgressRecord | None = None
     activity: str | None = None
+    #: Of a hosted application: how many instances are wanted, and how many run.
+    instances: int | None = None
+    instances_running: int | None = None
     last_error: ErrorRecord | None = None
     updated_at_ms: int = 0
     #: Why its state may be out of date: no control loop runs.
@@ -204,11 +208,35 @@ class Pipelines:
             record = self._want(str(definition), Desired.RUNNING)
         else:
             _check(made)
-            record = self._declare(made)
-        self._ensure_running()
-        if not wait:
-            return self.show(record.name)
-        return self._wait_until_started(record, timeout)
+            record = self._declare(
+                made.name, made.to_json(), checkpoint=_checkpoint_of(made), finite=made.finite
+            )
+        return self._started(record, wait=wait, timeout=timeout)
+
+    def start_application(
+        self,
+        application: ApplicationDefinition,
+        *,
+        wait: bool = True,
+        timeout: float | None = None,
+    ) -> PipelineInfo:
+        """Start a hosted application; one that runs otherwise is started again."""
+        folder = str(self._folder.applications / application.name)
+        record = self._declare(application.name, application.to_json(), checkpoint=folder)
+        return self._started(record, wait=wait, timeout=timeout)
+
+    def scale(
+        self, name: str, instances: int, *, wait: bool = True, timeout: float | None = None
+    ) -> PipelineInfo:
+        """Run a hosted application with another number of instances."""
+        definition = self.show(name).definition
+        if not is_application(definition):
+            raise PipelineError(
+                f"{name} is a pipeline and has no instances",
+                hint="its topics' partitions are spread over all of Spark's slots",
+            )
+        scaled = replace(ApplicationDefinition.from_json(definition), instances=instances)
+        return self.start_application(scaled, wait=wait, timeout=timeout)
 
     def stop(self, name: str, *, wait: bool = True, timeout: float | None = None) -> PipelineInfo:
         """Stop it; its definition and its checkpoint stay, so that it can go on later."""
@@ -221,8 +249,7 @@ class Pipelines:
     ) -> PipelineInfo:
         """Stop it and start it from its checkpoint, whatever it does now."""
         record = self._want(name, Desired.RUNNING, anew=True)
-        self._ensure_running()
-        return self._wait_until_started(record, timeout) if wait else self.show(name)
+        return self._started(record, wait=wait, timeout=timeout)
 
     def delete(
         self,
@@ -258,11 +285,24 @@ class Pipelines:
             return Definition.load(path)
         return None
 
-    def _declare(self, definition: Pipeline) -> PipelineRecord:
+    def _started(
+        self, record: PipelineRecord, *, wait: bool, timeout: float | None
+    ) -> PipelineInfo:
+        self._ensure_running()
+        if not wait:
+            return self.show(record.name)
+        return self._wait_until_started(record, timeout)
+
+    def _declare(
+        self,
+        name: str,
+        fields: Mapping[str, Any],
+        *,
+        checkpoint: str | None = None,
+        finite: bool = False,
+    ) -> PipelineRecord:
         """Write the definition down; it is a new revision if it differs from the last."""
-        fields = definition.to_json()
-        name = definition.name
-        checkpoint = _checkpoint_of(definition) or str(self._folder.checkpoints / name)
+        checkpoint = checkpoint or str(self._folder.checkpoints / name)
 
         def change(present: PipelineRecord | None) -> PipelineRecord:
             self._check_checkpoint(name, checkpoint)
@@ -275,7 +315,7 @@ class Pipelines:
                     deployment=self._folder.deployment,
                     generation=1,
                     revision=1,
-                    finite=definition.finite,
+                    finite=finite,
                     updated_at_ms=_now_ms(),
                 )
             self._check_deployment(present)
@@ -287,7 +327,7 @@ class Pipelines:
                 checkpoint=checkpoint,
                 generation=present.generation + 1,
                 revision=present.revision + changed,
-                finite=definition.finite,
+                finite=finite,
                 delete_checkpoint=False,
                 updated_at_ms=_now_ms(),
             )
@@ -362,10 +402,13 @@ class Pipelines:
             if current and info.state == State.FINISHED:
                 return info
             if current and info.state == State.RUNNING and info.stale is None:
+                if info.instances is not None and info.instances == info.instances_running:
+                    return info
                 now = time.monotonic()
                 running_since = now if running_since is None else running_since
                 idle_since = (idle_since or now) if info.activity in _IDLE else None
-                if info.progress is not None or now - running_since > _SETTLE_SECONDS:
+                has_begun = info.instances is None and info.progress is not None
+                if has_begun or now - running_since > _SETTLE_SECONDS:
                     return info
                 if idle_since is not None and now - idle_since > _IDLE_SECONDS:
                     return info
@@ -426,6 +469,8 @@ class _Looked:
             queries=() if status is None else status.queries,
             progress=None if status is None else status.progress,
             activity=None if status is None else status.activity,
+            instances=_instances(record.definition),
+            instances_running=None if status is None else status.instances_running,
             last_error=None if status is None else status.last_error,
             updated_at_ms=max(record.updated_at_ms, 0 if status is None else status.updated_at_ms),
             stale=stale,
@@ -442,6 +487,12 @@ def _shown_state(record: PipelineRecord, status: StatusRecord | None) -> State:
     elif state in (State.RUNNING, State.STARTING):
         return State.STOPPING
     return state
+
+
+def _instances(definition: Mapping[str, Any]) -> int | None:
+    if not is_application(definition):
+        return None
+    return ApplicationDefinition.from_json(definition).instances
 
 
 def _checkpoint_of(definition: Pipeline) -> str | None:
@@ -464,13 +515,15 @@ def _has_failed(info: PipelineInfo) -> bool:
         return False
     if info.state == State.RESTARTING:
         return _TOO_BUSY not in info.last_error.message
+    if info.state == State.RUNNING:
+        return info.instances is not None and info.attempts > 0
     return info.state == State.FAILED
 
 
 def _failed(info: PipelineInfo) -> PipelineError:
     error = present(info.last_error, f"{info.name} has failed with an error")
     hint = error.hint
-    if hint is None and info.state == State.RESTARTING:
+    if hint is None and info.state in (State.RESTARTING, State.RUNNING):
         hint = f"it is retried: moldau pipelines show {info.name}"
     return PipelineError(
         f"{info.name} failed: {error.message}" if error.where is None else error.message,

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from moldau.pipelines.api import PipelineInfo, Pipelines
     from moldau.pipelines.errors import PipelineError
 
-__all__ = ["add_arguments", "run"]
+__all__ = ["add_arguments", "open_pipelines", "reporting", "run"]
 
 _DEFAULT_LINES = 50
 _ERROR_LENGTH_MAX = 400
@@ -148,13 +148,13 @@ def _subparser(parser: Parser, name: str) -> Parser:
 
 def run(arguments: argparse.Namespace) -> int:
     arguments.data = find_deployment(arguments.data, os.environ)
-    with _reporting(arguments):
+    with reporting(arguments):
         if arguments.command == "validate":
             from moldau.cli.pipelines.validating import run_validate
 
             return run_validate(arguments)
         try:
-            with _open(arguments) as pipelines:
+            with open_pipelines(arguments) as pipelines:
                 return int(_COMMANDS[arguments.command](pipelines, arguments))
         except Unreachable as error:
             if arguments.command not in ("list", "show"):
@@ -163,7 +163,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 @contextmanager
-def _reporting(arguments: argparse.Namespace) -> Iterator[None]:
+def reporting(arguments: argparse.Namespace) -> Iterator[None]:
     """Turns errors into one line each."""
     from moldau.pipelines.errors import PipelineError
     from moldau.spark.runtime.errors import SparkRuntimeError
@@ -177,7 +177,7 @@ def _reporting(arguments: argparse.Namespace) -> Iterator[None]:
 
 
 @contextmanager
-def _open(arguments: argparse.Namespace) -> Iterator[Pipelines]:
+def open_pipelines(arguments: argparse.Namespace) -> Iterator[Pipelines]:
     from moldau.client.config import known_keys
     from moldau.pipelines.api import Pipelines
     from moldau.pipelines.control.folder import ControlFolder
@@ -217,7 +217,7 @@ def _print_list(found: Sequence[PipelineInfo], arguments: argparse.Namespace) ->
     if not found:
         print("There are no pipelines. `moldau pipelines start FILE.yaml` starts one.")
         return 0
-    columns = ("NAME", "STATE", "FOR", "RESTARTS", "BATCH", "ROWS/S", "LAG", "BEHIND")
+    columns = ("NAME", "STATE", "FOR", "RESTARTS", "BATCH", "ROWS/S", "LAG", "BEHIND", "ENGINE")
     table = Table(*columns, plain=aligned)
     for info in found:
         progress = info.progress if info.state in ("running", "finished") else None
@@ -230,6 +230,7 @@ def _print_list(found: Sequence[PipelineInfo], arguments: argparse.Namespace) ->
             _number(None if progress is None else progress.processed_rows_per_second),
             "-" if progress is None or progress.lag_records is None else progress.lag_records,
             _seconds(None if progress is None else progress.lag_seconds),
+            _engine(info),
             style=_COLOURS.get(_condition(info)),
         )
     table.show()
@@ -239,6 +240,11 @@ def _print_list(found: Sequence[PipelineInfo], arguments: argparse.Namespace) ->
     for reason in sorted({info.stale for info in found if info.stale}):
         print(f"?: {reason}, so this may be old. `moldau spark start` starts it.", file=sys.stderr)
     return 0
+
+
+def _engine(info: PipelineInfo) -> str:
+    """What runs it: micro-batches of Spark, or instances of a program."""
+    return "spark" if info.instances is None else f"{info.instances} hosted"
 
 
 def _condition(info: PipelineInfo) -> str:
@@ -338,12 +344,18 @@ def _lines_of(info: PipelineInfo) -> Iterator[tuple[str, str]]:
                 "Lag",
                 f"{progress.lag_records} records" + ("" if behind == "-" else f", {behind}"),
             )
-    if info.definition:
+    if info.instances is not None:
+        application = info.definition["application"]
+        yield "Engine", f"hosted on Spark, {application['kind']}"
+        yield "Instances", f"{info.instances}, {info.instances_running or 0} running"
+        yield "Program", str(application["settings"].get("program.file", application["program"]))
+    elif info.definition:
         yield "From", _endpoint(info.definition, "source")
         yield "To", _endpoint(info.definition, "sink")
         trigger = str(info.definition.get("trigger", ""))
         yield "Trigger", "as fast as possible" if trigger in ("", "0 seconds") else trigger
-    yield "Connector", info.connector or str(info.definition.get("connector", "auto"))
+    if info.instances is None:
+        yield "Connector", info.connector or str(info.definition.get("connector", "auto"))
     yield "Checkpoint", info.checkpoint
     yield "Generation", f"{info.generation}, revision {info.revision}"
     for query in info.queries:

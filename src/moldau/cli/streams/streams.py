@@ -11,6 +11,16 @@ import urllib.parse
 import urllib.request
 from typing import TYPE_CHECKING, Any
 
+from moldau.cli.streams.hosted import (
+    add_deployment,
+    add_instances,
+    hosted_applications,
+    instances_of,
+    scale_hosted,
+    show_instances,
+    start_hosted,
+    stop_hosted,
+)
 from moldau.cli.streams.programs import load_topology
 from moldau.cli.support.arguments import Parser
 from moldau.cli.support.client_options import (
@@ -26,6 +36,7 @@ from moldau.cli.support.tables import Table, print_json
 
 if TYPE_CHECKING:
     from moldau.client.admin import Admin
+    from moldau.pipelines.api import PipelineInfo
 
 __all__ = ["add_arguments", "run"]
 
@@ -42,6 +53,8 @@ examples:
   moldau streams start word_count.py --application-id word-count \\
     --queries 127.0.0.1:7070
   moldau streams query 127.0.0.1:7070 counts hello
+  moldau streams start word_count.py --application-id word-count --instances 4
+  moldau streams scale word-count 8
   moldau streams list
   moldau streams describe word-count
   moldau streams stop word-count
@@ -53,7 +66,7 @@ def add_arguments(parser: Parser) -> None:
     parser.description = _DESCRIPTION
     parser.epilog = _EXAMPLES
     commands = parser.add_commands()
-    start = commands.add("start", "run one instance of an application until Ctrl-C")
+    start = commands.add("start", "run an application: here until Ctrl-C, or on Spark")
     start.add_argument("file", metavar="FILE", help="the program")
     start.add_argument("--application-id", metavar="ID", required=True, help="the application's id")
     start.add_argument("--threads", type=int, metavar="N", help="number of threads (default: 1)")
@@ -69,7 +82,11 @@ def add_arguments(parser: Parser) -> None:
         help="setting of the application; may be repeated",
     )
     add_common(start)
-    stop = commands.add("stop", "stop the instances of an application on this machine")
+    add_instances(start)
+    scale = commands.add("scale", "change the number of instances of an application on Spark")
+    scale.add_argument("application_id", metavar="ID", help="the application's id")
+    scale.add_argument("instances", type=int, metavar="N", help="how many instances to run")
+    stop = commands.add("stop", "stop an application on Spark, or its instance on this machine")
     stop.add_argument("application_id", metavar="ID", help="the application's id")
     stop.add_argument("--state-dir", metavar="DIR", help="the --state-dir of the instances")
     topology = commands.add("topology", "print the topology of a program")
@@ -80,6 +97,10 @@ def add_arguments(parser: Parser) -> None:
     for command in (listing, describe):
         add_common(command)
         add_json(command)
+        add_deployment(command)
+    for command in (scale, stop):
+        add_common(command, required=False)
+        add_deployment(command)
     query = commands.add("query", "read a store of a running application")
     query.add_argument("address", metavar="HOST:PORT", help="the --queries address of an instance")
     query.add_argument("store", metavar="STORE", nargs="?", help="name of a store (default: list)")
@@ -93,6 +114,8 @@ def run(arguments: argparse.Namespace) -> int:
             return _start(arguments)
         case "stop":
             return _stop(arguments)
+        case "scale":
+            scale_hosted(arguments)
         case "topology":
             print(load_topology(arguments.file).describe(), end="")
         case "list":
@@ -108,19 +131,19 @@ def _start(arguments: argparse.Namespace) -> int:
     topology = load_topology(arguments.file)
     config: dict[str, Any] = dict(client_config(arguments))
     wait_until_reachable(config)
-    config["application.id"] = arguments.application_id
-    if arguments.threads is not None:
-        config["num.stream.threads"] = arguments.threads
-    if arguments.state_dir is not None:
-        config["state.dir"] = arguments.state_dir
-    if arguments.queries is not None:
-        config["application.server"] = arguments.queries
-    config.update(parse_properties("--property", arguments.property))
+    config |= _own_settings(arguments)
     # Imported late: a wrong option should be reported before anything is loaded.
     from moldau.client.errors import KafkaError
     from moldau.config.errors import ConfigError
     from moldau.streams import KafkaStreams, StreamsError
 
+    if arguments.instances is not None:
+        try:
+            KafkaStreams(topology, config)
+        except (ConfigError, StreamsError) as error:
+            raise ToolError(str(error)) from None
+        start_hosted(arguments, _own_settings(arguments))
+        return 0
     logging.basicConfig(
         stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s"
     )
@@ -141,10 +164,26 @@ def _start(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _own_settings(arguments: argparse.Namespace) -> dict[str, Any]:
+    """The settings of the application that are not those of its clients."""
+    config: dict[str, Any] = {}
+    config["application.id"] = arguments.application_id
+    if arguments.threads is not None:
+        config["num.stream.threads"] = arguments.threads
+    if arguments.state_dir is not None:
+        config["state.dir"] = arguments.state_dir
+    if arguments.queries is not None:
+        config["application.server"] = arguments.queries
+    config.update(parse_properties("--property", arguments.property))
+    return config
+
+
 def _stop(arguments: argparse.Namespace) -> int:
     from moldau.streams.hosts.settings import state_folder
     from moldau.streams.hosts.state_directory import stop_instance
 
+    if arguments.state_dir is None and stop_hosted(arguments):
+        return 0
     folder = state_folder(arguments.state_dir, arguments.application_id)
     pid = stop_instance(folder)
     if pid is None:
@@ -178,22 +217,35 @@ def _applications(admin: Admin) -> list[tuple[str, str, str, int]]:
 
 
 def _list(arguments: argparse.Namespace) -> None:
+    hosted = hosted_applications(arguments)
     with open_admin(arguments) as admin:
-        rows = _applications(admin)
+        found = _applications(admin)
+    groups = {row[0] for row in found}
+    # An application on Spark that has not joined its group yet, or was stopped.
+    found += [(name, "-", "-", 0) for name in hosted if name not in groups]
+    rows: list[tuple[Any, ...]] = [(*row, _on_spark(hosted.get(row[0]))) for row in sorted(found)]
     if arguments.json:
-        names = ("application", "group", "state", "members")
+        names = ("application", "group", "state", "members", "spark")
         print_json([dict(zip(names, row, strict=True)) for row in rows])
         return
-    table = Table("APPLICATION", "GROUP", "STATE", "MEMBERS")
+    table = Table("APPLICATION", "GROUP", "STATE", "MEMBERS", "ON SPARK")
     for row in rows:
-        table.add(*row)
+        table.add(*(("-" if each is None else each) for each in row))
     table.show()
+
+
+def _on_spark(info: PipelineInfo | None) -> str | None:
+    """The state of an application on Spark, and how many of its instances run."""
+    if info is None:
+        return None
+    return f"{info.state}, {info.instances_running or 0} of {info.instances}"
 
 
 def _describe(arguments: argparse.Namespace) -> None:
     from moldau.client import OffsetSpec
 
     group = arguments.application_id
+    hosted = hosted_applications(arguments).get(group)
     with open_admin(arguments) as admin:
         state, members = _members(admin, group)
         committed = admin.list_consumer_group_offsets({group: None})[group]
@@ -213,9 +265,14 @@ def _describe(arguments: argparse.Namespace) -> None:
         )
     if arguments.json:
         listed = [{"member": name, "tasks": tasks} for name, tasks in members]
-        print_json({"application": group, "state": state, "members": listed, "inputs": rows})
+        shown = {"application": group, "state": state, "members": listed, "inputs": rows}
+        if hosted is not None:
+            shown |= {"spark": hosted.state, "instances": instances_of(hosted)}
+        print_json(shown)
         return
     print(f"{group}: {state}")
+    if hosted is not None:
+        show_instances(hosted)
     table = Table("MEMBER", "TASKS")
     for name, tasks in members:
         table.add(name, ", ".join(tasks) or "-")

@@ -84,6 +84,8 @@ class ControlFolder:
         self.checkpoints = self.path / "checkpoints"
         #: What Spark's workers read of the pipelines' passwords, see `build/environment.py`.
         self.secrets = self.path / "secrets"
+        #: The files of hosted applications.
+        self.applications = self.path / "applications"
         #: The loop's own log.
         self.output = self.path / "control.log"
         self._lock = self.path / "control.lock"

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from moldau.pipelines.machine.records import PipelineRecord, QueryRecord
+from moldau.spark.hosting.machine.beats import Summary
 
 __all__ = ["USER_ID", "Look", "Sessions", "is_gone"]
 
@@ -20,7 +21,7 @@ USER_ID: Final = "moldau"
 # Spark's client tries for ten minutes to reach a server; whether it lives is looked at elsewhere.
 _RETRIES_MAX: Final = 4
 _RETRY_MS_MAX: Final = 1_000
-_STOP_TIMEOUT: Final = "30s"
+STOP_TIMEOUT: Final = "30s"
 # A closed session or an unknown query: nothing of it can run.
 _GONE: Final = ("SESSION_CLOSED", "SESSION_NOT_FOUND", "STREAMING_QUERY_NOT_FOUND")
 _SECURITY_KEYS: Final = ("config.providers", "sasl.", "security.", "ssl.")
@@ -35,6 +36,8 @@ class Look:
     #: Of the main query, as Spark's JSON and in Spark's words.
     progress: Mapping[str, Any] | None
     activity: str | None = None
+    #: Of a hosted application.
+    summary: Summary | None = None
 
 
 def is_gone(error: BaseException) -> bool:
@@ -63,8 +66,8 @@ class Sessions:
         from moldau.spark.sessions import topic_format
 
         definition = self.definition(record)
-        session = self._open(record.name, url, session_id)
-        session.conf.set("spark.sql.streaming.stopTimeout", _STOP_TIMEOUT)
+        session = self.open(record.name, url, session_id)
+        session.conf.set("spark.sql.streaming.stopTimeout", STOP_TIMEOUT)
         queries = build.start(
             session,
             definition,
@@ -72,12 +75,16 @@ class Sessions:
             checkpoint=record.checkpoint,
             secrets=self._secrets / record.name,
         )
-        self._queries[record.name] = list(queries)
+        self.keep(record.name, queries)
         records = tuple(
             QueryRecord(query.name or record.name, str(query.id), str(query.runId))
             for query in queries
         )
         return records, topic_format(session, definition.connector)
+
+    def keep(self, name: str, queries: Sequence[Any]) -> None:
+        """The queries that were started in its session."""
+        self._queries[name] = list(queries)
 
     def definition(self, record: PipelineRecord) -> Any:
         """The definition, with the deployment's ways into the cluster where it has none."""
@@ -94,7 +101,7 @@ class Sessions:
         """Take over queries that another loop started; whether all are known to the server."""
         from pyspark.sql.connect.streaming.query import StreamingQuery
 
-        session = self._open(name, url, session_id)
+        session = self.open(name, url, session_id)
         found = [StreamingQuery(session, query.id, query.run_id, query.name) for query in queries]
         try:
             for query in found:
@@ -132,7 +139,7 @@ class Sessions:
             except Exception as error:
                 if not is_gone(error):
                     raise
-        session = self._sessions.get(name) or self._open(name, url, session_id)
+        session = self._sessions.get(name) or self.open(name, url, session_id)
         try:
             for query in self._queries.get(name, []):
                 query.stop()
@@ -153,7 +160,8 @@ class Sessions:
         if session is not None:
             session.client.close()
 
-    def _open(self, name: str, url: str, session_id: str) -> Any:
+    def open(self, name: str, url: str, session_id: str) -> Any:
+        """Its session, for the queries that are to be started or found in it."""
         from pyspark.sql.connect.client.retries import DefaultPolicy
 
         from moldau.spark.sessions import session as connect

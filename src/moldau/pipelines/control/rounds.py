@@ -41,6 +41,7 @@ from moldau.pipelines.machine.records import (
     StatusRecord,
 )
 from moldau.pipelines.registry import Registry
+from moldau.spark.hosting.machine.beats import Summary
 
 __all__ = ["PipelineWatch", "Published", "Rounds"]
 
@@ -66,11 +67,32 @@ class PipelineWatch:
     is_looked_at: bool = False
     progress: ProgressRecord | None = None
     activity: str | None = None
+    #: Instances of a hosted application that run.
+    instances_running: int | None = None
     progress_logged_s: float = -math.inf
     state_logged: str | None = None
     written_s: float = -math.inf
     #: Its status has changed and is not in the registry yet.
     is_unwritten: bool = False
+
+    def see(self, look: Look) -> None:
+        """What its queries, or its instances, do just now."""
+        self.activity = activity_of(look.activity)
+        self.instances_running = None
+        if look.summary is not None:
+            self.activity = look.summary.activity
+            self.instances_running = look.summary.running
+
+    def shown(self, status: StatusRecord) -> StatusRecord:
+        """A status with what is remembered here."""
+        runs = status.state is State.RUNNING
+        return replace(
+            status,
+            progress=self.progress,
+            activity=self.activity if runs else None,
+            instances_running=self.instances_running if runs else None,
+            updated_at_ms=_now_ms(),
+        )
 
 
 @dataclass(slots=True)
@@ -108,7 +130,9 @@ class Rounds:
         self._events: queue.Queue[Event | tuple[StatusRecord, Look]] = queue.Queue()
         self._logs = PipelineLogs(folder.logs, now=time.time)
         self._server = ServerWatch(server)
-        self._workers = Workers(config, self._logs, self._server, folder.secrets)
+        self._workers = Workers(
+            config, self._logs, self._server, folder.secrets, folder.applications
+        )
         # Three: callers of a server that hangs all wait, and its check must not wait behind them.
         self._pool = ThreadPoolExecutor(_WORKERS, thread_name_prefix="pipelines")
         self._lookers = ThreadPoolExecutor(_WORKERS, thread_name_prefix="looks")
@@ -258,7 +282,9 @@ class Rounds:
             return
         if look.progress is not None:
             self._on_progress(name, watch, progress_record(look.progress))
-        watch.activity = activity_of(look.activity)
+        watch.see(look)
+        if look.summary is not None:
+            self._take(_instances_seen(name, look.summary))
         record = self._own().get(name)
         finite = record is not None and record.finite
         ended = not any(look.active) if finite and look.error is None else not all(look.active)
@@ -327,7 +353,7 @@ class Rounds:
             error = ErrorRecord(message=reason, at_ms=_now_ms())
             self._events.put(events.StartFailed(name, error, lasting=False))
             return
-        watch.progress = watch.activity = None
+        watch.progress = watch.activity = watch.instances_running = None
 
         def failed(error: BaseException) -> Event:
             explained = self._workers.explain(error, record)
@@ -373,13 +399,7 @@ class Rounds:
         status = self._reconciler.status(name)
         if status is None:
             raise InvariantError(f"pipeline {name} has no status")
-        watch = self._watches[name]
-        return replace(
-            status,
-            progress=watch.progress,
-            activity=watch.activity if status.state is State.RUNNING else None,
-            updated_at_ms=_now_ms(),
-        )
+        return self._watches[name].shown(status)
 
     # Publishing.
 
@@ -433,6 +453,13 @@ class Rounds:
         names = [name for name in self._own() if self._reconciler.status(name) is not None]
         self._published.pipelines = {name: self._status(name).to_json() for name in names}
         self._published.server_id = self._server.server_id
+
+
+def _instances_seen(name: str, summary: Summary) -> events.InstancesSeen:
+    error = None
+    if summary.error is not None:
+        error = ErrorRecord(message=summary.error, detail=summary.detail, at_ms=summary.error_at_ms)
+    return events.InstancesSeen(name, summary.failures, error)
 
 
 def _with_detail(error: ErrorRecord) -> str:

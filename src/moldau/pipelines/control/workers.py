@@ -17,11 +17,13 @@ from typing import Any, Final
 from moldau.client import Admin, OffsetAndMetadata, TopicPartition
 from moldau.client.errors import KafkaError
 from moldau.invariant import present
+from moldau.pipelines.control.applications import Applications
 from moldau.pipelines.control.logs import PipelineLogs
 from moldau.pipelines.control.machine import events
 from moldau.pipelines.control.machine.progress import mirror_group, read_offsets
 from moldau.pipelines.control.queries import Look, Sessions
 from moldau.pipelines.errors import PipelineError
+from moldau.pipelines.machine.applications import is_application
 from moldau.pipelines.machine.records import Desired, ErrorRecord, PipelineRecord, StatusRecord
 from moldau.pipelines.registry import Registry, connection_config
 
@@ -101,6 +103,7 @@ class Workers:
         logs: PipelineLogs,
         watch: ServerWatch,
         secrets: Path,
+        applications: Path,
     ) -> None:
         self._bootstrap_servers = config["bootstrap.servers"]
         self._config = config
@@ -108,6 +111,12 @@ class Workers:
         self._watch = watch
         self._secrets = secrets
         self._sessions = Sessions(self._bootstrap_servers, config, secrets)
+        self._applications = Applications(
+            applications,
+            self._sessions,
+            logs,
+            connection_config(self._bootstrap_servers, config),
+        )
         self._admin: Admin | None = None
         self._admin_lock = threading.Lock()
         self._mirrored: dict[str, dict[TopicPartition, int]] = {}
@@ -118,22 +127,31 @@ class Workers:
             self._admin.close()
 
     def start(self, record: PipelineRecord, effect: events.Start) -> events.Started:
+        if is_application(record.definition):
+            started = self._applications.start(record, self._url(), effect.session_id)
+            return events.Started(record.name, started)
         queries, connector = self._sessions.start(record, self._url(), effect.session_id)
         return events.Started(record.name, queries, connector)
 
     def reattach(self, status: StatusRecord) -> events.Reattached:
         session_id = present(status.session_id, f"{status.name} has run in a session")
         found = self._sessions.reattach(status.name, self._url(), session_id, status.queries)
+        if found:
+            self._applications.reattach(status)
         return events.Reattached(status.name, found)
 
     def stop(self, status: StatusRecord) -> events.Stopped:
         if status.session_id is not None:
-            self._sessions.close(status.name, self._url(), status.session_id, status.queries)
+            url = self._url()
+            self._applications.stop(status)
+            self._sessions.close(status.name, url, status.session_id, status.queries)
+        self._applications.ended(status.name)
         return events.Stopped(status.name)
 
     def remove(self, name: str, delete_checkpoint: bool) -> events.Removed:
         """Its record goes last: whatever fails before is tried again."""
         self._sessions.forget(name)
+        self._applications.ended(name)
 
         def gone(present: PipelineRecord | None) -> PipelineRecord | None:
             if present is not None and present.desired is not Desired.DELETED:
@@ -152,6 +170,8 @@ class Workers:
 
     def look(self, name: str, record: PipelineRecord | None, status: StatusRecord | None) -> Look:
         look = self._sessions.look(name)
+        if record is not None and is_application(record.definition):
+            return look if status is None else self._applications.look(status, look)
         # Our own source mirrors its offsets itself.
         official = status is not None and status.connector == "kafka"
         if official and look.progress is not None and record is not None:
@@ -180,7 +200,8 @@ class Workers:
         if isinstance(error, PipelineError):
             return error
         try:
-            definition = None if record is None else self._sessions.definition(record)
+            plain = record is not None and not is_application(record.definition)
+            definition = self._sessions.definition(record) if record and plain else None
         except PipelineError:
             definition = None
         return explain(error, definition)

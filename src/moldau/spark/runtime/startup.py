@@ -98,7 +98,14 @@ class ServerStartup:
         conf = server_conf(settings, places, environment)
         home = spark_home()
         program = str(home / "bin" / "spark-submit")
-        command = spark_submit(program, settings, conf, packages, secrets=places.secret_conf)
+        command = spark_submit(
+            program,
+            settings,
+            conf,
+            packages,
+            secrets=places.secret_conf,
+            cores=environment.cores,
+        )
         self.settings = replace(settings, last_port=port)
         write(places.settings, self.settings.to_json())
         write(places.secret_conf, properties_text(conf))

@@ -197,7 +197,7 @@ class Instance:
 
     @property
     def is_identity_lasting(self) -> bool:
-        return self.directory.is_lasting
+        return self.directory.is_identity_lasting
 
     def factory(self, writer: Writer) -> TaskFactory:
         stores = {} if self._global is None else self._global.stores

@@ -35,8 +35,19 @@ class StateDirectory:
         self._on_disk = on_disk
         self._file: TextIOWrapper | None = None
         self.process_id = str(uuid.uuid4())
-        #: Whether the identity is the same after a restart.
+        #: Whether the folder is this instance's own.
         self.is_lasting = False
+        self._is_given = False
+
+    @property
+    def is_identity_lasting(self) -> bool:
+        """Whether the identity is the same after a restart."""
+        return self.is_lasting or self._is_given
+
+    def identify(self, process_id: str) -> None:
+        """Use an identity that the host gives the instance, whatever the folder says."""
+        self.process_id = process_id
+        self._is_given = True
 
     def open(self) -> None:
         """Take the folder's lock, and its identity: made at the first start."""
@@ -51,9 +62,10 @@ class StateDirectory:
         self.is_lasting = True
         (self.folder / PID_FILE).write_text(str(os.getpid()))
         self._file.seek(0)
-        try:
-            self.process_id = str(uuid.UUID(json.load(self._file)["processId"]))
-        except (ValueError, KeyError, TypeError):
+        known = _identity_in(self._file)
+        if known is not None and not self._is_given:
+            self.process_id = known
+        if known != self.process_id:
             self._file.seek(0)
             self._file.truncate()
             json.dump({"processId": self.process_id}, self._file)
@@ -97,6 +109,13 @@ class StateDirectory:
         if self._file is not None:
             self._file.close()
             self._file = None
+
+
+def _identity_in(file: TextIOWrapper) -> str | None:
+    try:
+        return str(uuid.UUID(json.load(file)["processId"]))
+    except (ValueError, KeyError, TypeError):
+        return None
 
 
 def stop_instance(folder: Path) -> int | None:

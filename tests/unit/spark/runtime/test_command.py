@@ -100,7 +100,7 @@ def test_the_command_line() -> None:
     conf = {"b": "2", "a": "1"}
     secrets = PurePath("/f/secret.conf")
     program = "/spark/bin/spark-submit"
-    command = spark_submit(program, settings, conf, ["g:a:1"], secrets=secrets)
+    command = spark_submit(program, settings, conf, ["g:a:1"], secrets=secrets, cores=2)
     assert command[:7] == [
         *("/spark/bin/spark-submit", "--master", "local[2]", "--conf", "a=1", "--conf", "b=2")
     ]
@@ -111,7 +111,9 @@ def test_the_command_line() -> None:
 def test_secrets_are_in_a_file_instead_of_the_command_line() -> None:
     settings = ServerSettings(conf={"spark.ssl.keyPassword": " a\\b\nc", "spark.x": "y"})
     conf = conf_of(settings)
-    command = spark_submit("submit", settings, conf, [], secrets=PurePath("/f/secret.conf"))
+    command = spark_submit(
+        "submit", settings, conf, [], secrets=PurePath("/f/secret.conf"), cores=2
+    )
     assert command[3:6] == ["--properties-file", "/f/secret.conf", "--load-spark-defaults"]
     assert not any("keyPassword" in word for word in command)
     assert "spark.x=y" in command

@@ -25,6 +25,7 @@ from moldau.pipelines.control.machine.events import (
     Ended,
     Event,
     Exit,
+    InstancesSeen,
     Reattach,
     Reattached,
     Remove,
@@ -63,6 +64,8 @@ class _Run:
     busy: bool = False
     #: Read from the registry, not yet looked at.
     remembered: bool = False
+    #: An instance of the hosted application is failing.
+    ailing: bool = False
     #: What it becomes once it has stopped.
     after_stop: State = State.STOPPED
 
@@ -156,6 +159,8 @@ class Reconciler:
                 yield from self._on_reattached(event, now_ms)
             case Ended():
                 yield from self._on_ended(event, now_ms)
+            case InstancesSeen():
+                yield from self._on_instances_seen(event)
             case Stopped():
                 yield from self._on_stopped(event, now_ms)
             case Removed():
@@ -196,7 +201,7 @@ class Reconciler:
 
     def _on_started(self, event: Started, now_ms: int) -> Iterator[Effect]:
         run = self._runs[event.name]
-        run.busy = False
+        run.busy = run.ailing = False
         run.status = replace(
             run.status, queries=event.queries, connector=event.connector, progress=None
         )
@@ -245,6 +250,19 @@ class Reconciler:
         run.set(State.STOPPING, now_ms)
         yield Report(event.name)
 
+    def _on_instances_seen(self, event: InstancesSeen) -> Iterator[Effect]:
+        """An instance that fails is started again where it runs: the application is not."""
+        run = self._runs.get(event.name)
+        if run is None or run.busy or run.status.state is not State.RUNNING:
+            return
+        was_ailing, run.ailing = run.ailing, event.failures > 0
+        if run.ailing:
+            run.status = replace(run.status, attempts=event.failures, last_error=event.error)
+        elif was_ailing:
+            run.status = replace(run.status, attempts=0)
+        if run.ailing != was_ailing:
+            yield Report(event.name)
+
     def _on_stopped(self, event: Stopped, now_ms: int) -> Iterator[Effect]:
         run = self._runs[event.name]
         run.busy = run.remembered = False
@@ -285,7 +303,7 @@ class Reconciler:
     def _on_tick(self, now_ms: int) -> None:
         for run in self._runs.values():
             running = run.status.state is State.RUNNING and not run.remembered
-            if running and now_ms - run.status.since_ms >= self._well_after_ms:
+            if running and not run.ailing and now_ms - run.status.since_ms >= self._well_after_ms:
                 run.status = replace(run.status, attempts=0)
         self._server.on_tick(now_ms)
 

@@ -12,6 +12,7 @@ __all__ = [
     "Ended",
     "Event",
     "Exit",
+    "InstancesSeen",
     "Reattach",
     "Reattached",
     "Remove",
@@ -99,6 +100,15 @@ class Ended:
 
 
 @dataclass(frozen=True, slots=True)
+class InstancesSeen:
+    """Failures in a row of the worst instance of a hosted application; 0 if all are well."""
+
+    name: str
+    failures: int
+    error: ErrorRecord | None
+
+
+@dataclass(frozen=True, slots=True)
 class Stopped:
     """Nothing of the pipeline runs; or, with an error, that could not be brought about."""
 
@@ -130,6 +140,7 @@ Event = (
     | StartFailed
     | Reattached
     | Ended
+    | InstancesSeen
     | Stopped
     | Removed
     | Shutdown

@@ -21,6 +21,7 @@ __all__ = [
     "connector_of",
     "is_secret",
     "log_settings",
+    "master_of",
     "properties_text",
     "server_conf",
     "spark_submit",
@@ -39,6 +40,8 @@ _REDACTION = f"(?i){_SECRET_NAMES}"
 # The event log and the UI also have requests of sessions as text, with the options of their sources
 # and sinks. They may be cut off within a value.
 _REDACTION_TEXT = f'(?i)key: "[^"\\n]*({_SECRET_NAMES})[^"\\n]*"\\s+value: "(\\\\.|[^"\\\\])*'
+_SLOTS_MIN = 16
+_ATTEMPTS = 4
 _BRINGS_JARS = ("spark.jars", "spark.jars.packages")
 _ARCHIVE_NAME = "moldau_packages"
 _JOINED = {
@@ -111,6 +114,8 @@ def server_conf(
             "spark.driver.memory": f"{gigabytes}g",
             # Spark's 200 tasks of a shuffle are for clusters; here they only cost their start.
             "spark.sql.shuffle.partitions": str(max(2, environment.cores)),
+            # Else the number of slots, which is larger.
+            "spark.default.parallelism": str(max(2, environment.cores)),
         }
     if settings.on_this_machine:
         conf |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
@@ -122,6 +127,15 @@ def server_conf(
             "spark.executorEnv.PYTHONPATH": f"{_ARCHIVE_NAME}:../{_ARCHIVE_NAME}",
         }
     return _with_own(conf, settings.conf)
+
+
+def master_of(settings: ServerSettings, *, cores: int) -> str:
+    """What Spark gets for the default: more slots than cores, because a hosted instance keeps its
+    slot while it waits for records, and several attempts, because with one a killed Python worker
+    would fail the whole job."""
+    if settings.master != "local[*]":
+        return settings.master
+    return f"local[{max(_SLOTS_MIN, 2 * cores)},{_ATTEMPTS}]"
 
 
 def connector_of(settings: ServerSettings, jars: Sequence[str]) -> str:
@@ -174,9 +188,10 @@ def spark_submit(
     packages: Sequence[str],
     *,
     secrets: PurePath,
+    cores: int,
 ) -> list[str]:
     """What is secret is in the file `secrets`, see `properties_text`."""
-    command = [program, "--master", settings.master]
+    command = [program, "--master", master_of(settings, cores=cores)]
     if any(is_secret(key) for key in conf):
         command += ["--properties-file", str(secrets), "--load-spark-defaults"]
     for key, value in sorted(conf.items()):

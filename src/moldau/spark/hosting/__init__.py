@@ -1,0 +1,1 @@
+"""Programs that run as long-lived tasks of Spark."""

@@ -1,0 +1,163 @@
+"""Applications on Spark: a word count through killed workers, a killed server and a rescale.
+
+One deployment of its own, because its server is killed; the tests follow each other in it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from moldau.client import Admin, NewTopic, Producer
+from moldau.pipelines import Pipelines, daemon
+from moldau.spark import ConnectServer
+from moldau.spark.hosting.places import ApplicationPlaces
+from support.cli import moldau_cli
+from support.streams_counting import recomputed, updates
+from support.waiting import eventually
+
+SECONDS_MAX = 300.0
+PROGRAM = """\
+from beside import words
+from moldau.streams import StreamsBuilder
+
+builder = StreamsBuilder()
+(
+    builder.stream("hosted-text", key_serde="string", value_serde="string")
+    .flat_map_values(words)
+    .group_by(lambda key, word: word, key_serde="string", value_serde="string")
+    .count(store="counts")
+    .to_stream()
+    .to("hosted-counts", key_serde="string", value_serde="long")
+)
+"""
+PARTITIONS = 4
+
+
+class Deployment:
+    """A word count that runs on Spark, and what was sent to it."""
+
+    def __init__(self, folder: Path, bootstrap: str, server: ConnectServer) -> None:
+        self.folder = folder / "spark"
+        self.bootstrap = bootstrap
+        self.server = server
+        self.pipelines = Pipelines(bootstrap, folder=self.folder, timeout=SECONDS_MAX)
+        self.places = ApplicationPlaces(self.folder / "applications" / "hosted-words")
+        self.lines: list[str] = []
+        self.file = folder / "words.py"
+        self.file.write_text(PROGRAM)
+        (folder / "beside.py").write_text("def words(line):\n    return line.split()\n")
+        with Admin({"bootstrap.servers": bootstrap}) as admin:
+            admin.create_topics(
+                [NewTopic(name, PARTITIONS, 1) for name in ("hosted-text", "hosted-counts")]
+            )
+
+    def send(self, count: int) -> None:
+        start = len(self.lines)
+        lines = [f"all w{number % 7} n{number}" for number in range(start, start + count)]
+        with Producer({"bootstrap.servers": self.bootstrap}) as producer:
+            for number, line in enumerate(lines):
+                producer.send("hosted-text", line.encode(), partition=number % PARTITIONS)
+        self.lines += lines
+
+    def check(self) -> None:
+        """Each word was counted from one to its number, without a gap and without a repetition."""
+        total = sum(len(line.split()) for line in self.lines)
+        found = updates(self.bootstrap, "hosted-counts", PARTITIONS, total)
+        wanted = recomputed(self.lines)
+        assert {word: counts[-1] for word, counts in found.items()} == wanted
+        assert found == {word: list(range(1, count + 1)) for word, count in wanted.items()}
+
+    def run(self, *words: str) -> str:
+        data = ("--data", str(self.folder), "--bootstrap-server", self.bootstrap)
+        answer = moldau_cli("streams", *words, *data)
+        assert answer.status == 0, answer.err
+        return answer.out
+
+    def workers(self) -> list[int]:
+        """The process of each instance that runs now."""
+        run = self.pipelines.show("hosted-words").session_id
+        beats = self.places.beats(PARTITIONS)
+        return [each.pid for each in beats if each.run == run and each.state == "running"]
+
+    def all_run(self, instances: int) -> bool:
+        info = self.pipelines.show("hosted-words")
+        return (info.state, info.instances_running) == ("running", instances)
+
+
+@pytest.fixture(scope="module")
+def deployment(
+    tmp_path_factory: pytest.TempPathFactory, bootstrap: str, small: dict[str, str]
+) -> Iterator[Deployment]:
+    folder = tmp_path_factory.mktemp("hosting")
+    (folder / "spark").mkdir()
+    server = ConnectServer(folder / "spark", master="local[6,4]", conf=small, connector="moldau")
+    server.remember()
+    made = Deployment(folder, bootstrap, server)
+    try:
+        yield made
+    finally:
+        made.pipelines.close()
+        daemon.stop(folder / "spark")
+        server.stop()
+
+
+@pytest.mark.slow("the Spark server starts and is killed once")
+def test_a_word_count_survives_killed_workers_and_a_killed_server(deployment: Deployment) -> None:
+    deployment.send(50)
+    start = ("start", str(deployment.file), "--application-id", "hosted-words")
+    # Without a cache each update is written, so that a lost or doubled one is seen.
+    start += ("--property", "statestore.cache.max.bytes=0")
+    assert "2 of 2 instances run" in deployment.run(*start, "--instances", "2")
+    deployment.check()
+    # A worker is killed in the middle of its work.
+    deployment.send(50)
+    killed = deployment.workers()[0]
+    os.kill(killed, signal.SIGKILL)
+    deployment.send(50)
+    deployment.check()
+    eventually(
+        lambda: deployment.all_run(2) and killed not in deployment.workers(),
+        what="its successor",
+        seconds_max=SECONDS_MAX,
+    )
+    # The server is killed: the control loop starts both again.
+    deployment.send(50)
+    os.kill(deployment.server.pid, signal.SIGKILL)
+    deployment.send(50)
+    deployment.check()
+    eventually(lambda: deployment.all_run(2), what="both instances again", seconds_max=SECONDS_MAX)
+    assert deployment.pipelines.show("hosted-words").restarts >= 1
+
+
+def test_it_is_listed_scaled_described_logged_and_stopped(deployment: Deployment) -> None:
+    assert "3 of 3 instances run" in deployment.run("scale", "hosted-words", "3")
+    deployment.send(20)
+    deployment.check()
+
+    def tasks() -> list[str]:
+        shown = json.loads(deployment.run("describe", "hosted-words", "--json"))
+        return sorted(task for each in shown["instances"] for task in each["tasks"])
+
+    wanted = [f"{number}_{partition}" for number in (0, 1) for partition in range(PARTITIONS)]
+    eventually(lambda: tasks() == wanted, what="all tasks in place", seconds_max=SECONDS_MAX)
+    (listed,) = [
+        each
+        for each in json.loads(deployment.run("list", "--json"))
+        if each["application"] == "hosted-words"
+    ]
+    assert listed["spark"] == "running, 3 of 3"
+    log = "\n".join(deployment.pipelines.logs("hosted-words"))
+    assert "instance 2: " in log
+    refused = moldau_cli("streams", "scale", "hosted-words", "5", "--data", str(deployment.folder))
+    assert refused.status == 1
+    assert "5 instances need a slot each. Spark has 6" in refused.err
+    workers = deployment.workers()
+    assert deployment.run("stop", "hosted-words") == "hosted-words is stopped.\n"
+    assert deployment.workers() == []
+    assert len(workers) in (0, 3)
