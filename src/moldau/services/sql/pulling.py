@@ -10,7 +10,7 @@ from typing import Any
 
 from moldau.services.sql.core import PreparedQuery, SqlCore
 from moldau.services.sql.machine.errors import statement_error
-from moldau.services.sql.machine.rows import row_writer
+from moldau.services.sql.machine.rows import exact_row_writer, row_reader, row_writer
 from moldau.services.sql.peers import SKIP_FORWARDING, PeerFailed
 from moldau.sql.engine.engine import Session
 from moldau.sql.errors import KsqlException, KsqlStatementException
@@ -66,15 +66,27 @@ def pull(core: SqlCore, prepared: PreparedQuery) -> PulledRows:
 
 def _read_store(core: SqlCore, prepared: PreparedQuery, planned: PullQuery) -> PulledRows:
     columns = planned.plan.schema.columns
-    write = row_writer([each.type for each in columns])
-    rows = [write(row) for row in _local_rows(core, prepared, planned)]
-    if not (prepared.session.properties.get(SKIP_FORWARDING) or _is_complete(planned, rows)):
-        rows += _remote_rows(core, prepared, planned)
     query_id = f"query_{time.time_ns()}"
-    return PulledRows(query_id, columns, rows[: planned.plan.limit])
+    types = [each.type for each in columns]
+    ordering = planned.plan.ordering
+    local = _local_rows(core, prepared, planned)
+    if prepared.session.properties.get(SKIP_FORWARDING):
+        # The server that asks sorts and cuts; for that it needs values, not what is shown of them.
+        write = exact_row_writer(types) if ordering.keys else row_writer(types)
+        return PulledRows(query_id, columns, [write(row) for row in local])
+    write = row_writer(types)
+    remote: list[str] = []
+    if not _is_complete(planned, local):
+        remote = _remote_rows(core, prepared, planned)
+    if ordering.keys:
+        read = row_reader(types)
+        rows = ordering.apply([*local, *map(read, remote)])
+        return PulledRows(query_id, columns, [write(row) for row in rows])
+    texts = [*map(write, local), *remote]
+    return PulledRows(query_id, columns, ordering.apply(texts))
 
 
-def _is_complete(planned: PullQuery, rows: Sequence[str]) -> bool:
+def _is_complete(planned: PullQuery, rows: Sequence[object]) -> bool:
     """A key is in one partition: no other server has more of it."""
     keys = {each.key for each in planned.plan.lookups}
     return planned.plan.kind == "KEY_LOOKUP" and len(keys) == 1 and bool(rows)
@@ -88,7 +100,7 @@ def _local_rows(core: SqlCore, prepared: PreparedQuery, planned: PullQuery) -> l
         if streams is None:
             raise KsqlStatementException("The query of the table does not run", prepared.text)
         try:
-            return list(planned.rows(streams.store(planned.store_name, stale=stale)))
+            return list(planned.unordered(streams.store(planned.store_name, stale=stale)))
         except InvalidStateStoreError as error:
             if _others(core, planned) and streams.state is State.RUNNING:
                 # Other servers have all of its partitions.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 
 from moldau.sql.errors import KsqlException
 from moldau.sql.expressions.compiled import Compiler, ignore_errors
@@ -19,6 +19,8 @@ from moldau.sql.types import ArrayType, Column, MapType, StructType
 __all__ = ["Ordering", "check_no_ordering", "ordering_of"]
 
 Row = tuple[Any, ...]
+#: A row, or, where nothing is sorted, its text.
+R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +29,7 @@ class _Key:
     descending: bool
     nulls_last: bool
 
-    def __call__(self, row: Row) -> tuple[int, Any]:
+    def __call__(self, row: Any) -> tuple[int, Any]:
         value = self.evaluate(row)
         if value is None:
             return (1 if self.nulls_last != self.descending else -1), 0
@@ -49,9 +51,9 @@ class Ordering:
             return None
         return self.offset + self.limit
 
-    def apply(self, rows: Iterable[Row]) -> list[Row]:
+    def apply(self, rows: Iterable[R]) -> list[R]:
         """Sort, skip and cut; also what several places have sorted and cut before."""
-        found: Iterable[Row] = rows
+        found: Iterable[R] = rows
         if self.keys:
             ordered = list(rows)
             # From the last key to the first: sorting keeps the order of what is equal.

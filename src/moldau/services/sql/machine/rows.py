@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from moldau.sql.formats.json_reading import by_rules, parse
 from moldau.sql.formats.json_writing import value_writer
 from moldau.sql.types import (
     DATE,
@@ -18,7 +19,7 @@ from moldau.sql.types import (
 )
 from moldau.sql.values import times
 
-__all__ = ["row_writer"]
+__all__ = ["exact_row_writer", "row_reader", "row_writer"]
 
 Convert = Callable[[Any], Any]
 
@@ -28,6 +29,21 @@ def row_writer(types: Sequence[SqlType]) -> Callable[[Sequence[Any]], str]:
     writers = [_writer(each) for each in types]
     return lambda row: (
         f"[{','.join([write(value) for write, value in zip(writers, row, strict=True)])}]"
+    )
+
+
+def exact_row_writer(types: Sequence[SqlType]) -> Callable[[Sequence[Any]], str]:
+    """As `row_writer`, times as numbers: `row_reader` reads it."""
+    writers = [value_writer(each) for each in types]
+    return lambda row: (
+        f"[{','.join([write(value) for write, value in zip(writers, row, strict=True)])}]"
+    )
+
+
+def row_reader(types: Sequence[SqlType]) -> Callable[[str], tuple[Any, ...]]:
+    readers = [by_rules(each) for each in types]
+    return lambda text: tuple(
+        read(value) for read, value in zip(readers, parse(text.encode()), strict=True)
     )
 
 
