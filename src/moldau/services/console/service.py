@@ -8,12 +8,17 @@ from typing import Final
 from moldau.http.application import Application, Service
 from moldau.http.machine.routes import Route
 from moldau.http.server import HttpServer
+from moldau.services.console.api.audit import AuditHandlers
 from moldau.services.console.api.brokers import BrokerHandlers
 from moldau.services.console.api.clusters import ClusterHandlers
+from moldau.services.console.api.dead_letters import DeadLetterHandlers
+from moldau.services.console.api.groups import GroupHandlers
 from moldau.services.console.api.messages import MessageHandlers
+from moldau.services.console.api.security import SecurityHandlers
 from moldau.services.console.api.sending import SendingHandlers
 from moldau.services.console.api.session import SessionHandlers
 from moldau.services.console.api.topics import TopicHandlers
+from moldau.services.console.api.transactions import TransactionHandlers
 from moldau.services.console.audit import Audit
 from moldau.services.console.backend import Backend
 from moldau.services.console.clients import Clients
@@ -34,6 +39,11 @@ SECTIONS: Final = (
     TopicHandlers,
     MessageHandlers,
     SendingHandlers,
+    GroupHandlers,
+    DeadLetterHandlers,
+    TransactionHandlers,
+    SecurityHandlers,
+    AuditHandlers,
 )
 
 
