@@ -48,7 +48,9 @@ def found(lines: Iterator[Any]) -> tuple[list[Any], Any]:
     [
         pytest.param({}, 50, id="the newest ones"),
         pytest.param({"start": "beginning", "limit": 5000}, COUNT, id="all"),
-        pytest.param({"start": "beginning", "limit": 5000, "partitions": [0]}, None, id="partition"),
+        pytest.param(
+            {"start": "beginning", "limit": 5000, "partitions": [0]}, None, id="partition"
+        ),
         pytest.param(
             {"start": "beginning", "limit": 5000, "expression": "value.amount = 7"}, 30, id="field"
         ),
@@ -58,7 +60,11 @@ def found(lines: Iterator[Any]) -> tuple[list[Any], Any]:
             id="header",
         ),
         pytest.param(
-            {"start": "beginning", "limit": 5000, "expression": 'key = "customer-3" and $.id < 100'},
+            {
+                "start": "beginning",
+                "limit": 5000,
+                "expression": 'key = "customer-3" and $.id < 100',
+            },
             10,
             id="key and path",
         ),
@@ -69,7 +75,8 @@ def found(lines: Iterator[Any]) -> tuple[list[Any], Any]:
 )
 def test_search(console: Console, orders: str, asked: dict[str, Any], count: int | None) -> None:
     records, last = found(console.lines(f"/topics/{orders}/messages", asked))
-    assert last["done"] and "error" not in last
+    assert last["done"]
+    assert "error" not in last
     assert last["progress"]["matched"] == len(records)
     if count is not None:
         assert len(records) == count

@@ -311,7 +311,7 @@ export const onleave = (action) => state.leaving.push(action);
 
 // Charts: lines over time. series: [{name, values, color}], times in milliseconds.
 export function chart(title, times, series, format = short) {
-  const width = 600, height = 150, left = 52, right = 8, top = 10, bottom = 20;
+  const width = 380, height = 150, left = 56, right = 8, top = 10, bottom = 20;
   const values = series.flatMap((each) => each.values).filter((each) => each !== null && each !== undefined);
   const last = series.map((each) => `${each.name} ${format(lastOf(each.values))}`).join(", ");
   const made = svg("svg", { class: "chart", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${title}: ${last}` });

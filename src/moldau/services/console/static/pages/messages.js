@@ -116,7 +116,7 @@ export async function page({ topic }) {
           const id = row.partition + ":" + row.offset;
           return h("input", { type: "checkbox", checked: chosen.has(id), "aria-label": `Choose partition ${row.partition} offset ${row.offset}`, onchange: (event) => (event.target.checked ? chosen.add(id) : chosen.delete(id)) });
         } }]),
-        { title: "Time", value: (row) => h("span", { class: "mono" }, time(row.timestamp)) },
+        { title: "Time", value: (row) => h("span", { class: "mono time" }, time(row.timestamp)) },
         { title: "Partition", number: true, key: "partition" },
         { title: "Offset", number: true, value: (row) => button(String(row.offset), () => details(row), "small", { "aria-label": `Open partition ${row.partition} offset ${row.offset}` }) },
         { title: "Key", value: (row) => h("span", { class: "cut mono" }, text(row.key)) },
