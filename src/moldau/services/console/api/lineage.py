@@ -14,6 +14,7 @@ from moldau.client.errors import KafkaError
 from moldau.http.machine.errors import HttpError
 from moldau.http.machine.routes import Route
 from moldau.http.request import Request
+from moldau.pipelines.registry import TOPIC
 from moldau.services.console.api.pipelines import pipelines_of, topics_of
 from moldau.services.console.api.routing import CLUSTER, api, text
 from moldau.services.console.api.streams import streams_groups
@@ -75,7 +76,7 @@ class LineageHandlers:
             return {**lineage(known, around=request.text("around") or ""), "problems": problems}
 
     async def _pipelines(self, call: Call) -> list[Flow]:
-        if not any(name.startswith("__moldau_pipelines") for name in await topic_names(call)):
+        if TOPIC not in await topic_names(call):
             return []
         found = await pipelines_of(self._backend, call, lambda known: known.list())
         return [
