@@ -192,8 +192,13 @@ export function bar(share, label) {
 }
 
 // Fields. field("Name", input) and input kinds.
+let fields = 0;
 export function field(label, control, hint) {
-  return h("label", { class: "field" }, h("span", null, label), control, hint ? h("span", { class: "soft" }, hint) : null);
+  // Not wrapped: the text of a text area would be part of the label's.
+  control.id = control.id || "field-" + ++fields;
+  const note = hint ? h("span", { class: "soft", id: control.id + "-hint" }, hint) : null;
+  if (note) control.setAttribute("aria-describedby", note.id);
+  return h("div", { class: "field" }, h("label", { for: control.id }, label), control, note);
 }
 export function check(label, attributes) {
   const box = h("input", { type: "checkbox", ...attributes });
@@ -359,11 +364,11 @@ function niceTop(value) {
 }
 
 // Dialogs. `fill` returns the fields; `act` gets called on submit, its error stays in the dialog.
-export function dialog(title, { fields, action = "Save", danger = false, act, wide = false }) {
+export function dialog(title, { fields: inner, action = "Save", danger = false, act, wide = false }) {
   const box = h("dialog", { "aria-label": title, class: wide ? "wide" : null });
   const errors = h("div");
   const submit = h("button", { type: "submit", class: danger ? "b danger" : "b main" }, action);
-  const form = h("form", { method: "dialog" }, h("h2", null, title), ...[fields].flat(), errors,
+  const form = h("form", { method: "dialog" }, h("h2", null, title), ...[inner].flat(), errors,
     h("div", { class: "actions" }, button(act ? "Cancel" : "Close", () => box.close()), act ? submit : null));
   form.addEventListener("submit", async (event) => {
     event.preventDefault();

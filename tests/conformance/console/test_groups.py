@@ -1,0 +1,100 @@
+"""Groups of all four kinds: shown with lag, offsets reset and deleted with a preview."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+
+from moldau.client import Admin, Consumer, NewTopic, Producer, ShareConsumer
+from support.console import Console, Tab
+from support.processes import BrokerProcess
+from support.waiting import eventually
+
+TOPIC = "events"
+
+
+@pytest.fixture(scope="module")
+def groups(broker: BrokerProcess, admin: Admin) -> Iterator[dict[str, str]]:
+    """A group of each kind with a member, and `old`, which has offsets and no member."""
+    admin.create_topics([NewTopic(TOPIC, 2, 1)])
+    servers = {"bootstrap.servers": broker.bootstrap}
+    with Producer(servers) as producer:
+        for number in range(100):
+            producer.send(TOPIC, b"x", str(number).encode())
+    with Consumer({**servers, "group.id": "old", "auto.offset.reset": "earliest"}) as consumer:
+        consumer.subscribe([TOPIC])
+        read = 0
+        while read < 100:
+            read += len(list(consumer.poll(1.0)))
+        consumer.commit_sync()
+    with ExitStack() as stack:
+        for name, protocol in (("classics", "classic"), ("consumers", "consumer")):
+            consumer = stack.enter_context(
+                Consumer({**servers, "group.id": name, "group.protocol": protocol})
+            )
+            consumer.subscribe([TOPIC])
+            eventually(
+                lambda consumer=consumer: consumer.poll(0.2) is not None and consumer.assignment(),
+                what=f"partitions of {name}",
+            )
+            consumer.commit_sync()
+        sharing = stack.enter_context(ShareConsumer({**servers, "group.id": "sharers"}))
+        sharing.subscribe([TOPIC])
+        sharing.poll(0.5)
+        yield {"classics": "classic", "consumers": "consumer", "sharers": "share"}
+
+
+def test_every_kind_is_listed_and_described(console: Console, groups: dict[str, str]) -> None:
+    found = {each["group"]: each for each in console.ask("GET", "/groups")["data"]}
+    assert {name: found[name]["kind"] for name in groups} == groups
+    for name, kind in groups.items():
+        shown = console.ask("GET", f"/groups/{name}")
+        assert shown["kind"] == kind
+        assert len(shown["members"]) == 1, name
+    assert [each["group"] for each in console.ask("GET", "/groups?kind=share")["data"]] == [
+        "sharers"
+    ]
+
+
+def test_lag_in_records_and_seconds(console: Console, groups: dict[str, str]) -> None:
+    # Back by a preview first, which changes nothing.
+    preview = console.ask(
+        "POST", "/groups/old/offsets", {"to": "earliest", "dry_run": True, "topics": [TOPIC]}
+    )
+    assert sum(each["current"] - each["new"] for each in preview["data"]) == 100
+    assert console.ask("GET", "/groups/old")["lag"] == 0
+    console.ask("POST", "/groups/old/offsets", {"to": "shift", "value": -10})
+    assert console.ask("GET", "/groups/old")["lag"] == 20
+
+    def known() -> Any:
+        row = console.ask("GET", "/groups?search=old")["data"][0]
+        return row["lag"] == 20 and row["lag_seconds"]
+
+    assert eventually(known, what="lag in seconds") > 0
+
+
+def test_a_group_with_members_is_not_reset(console: Console, groups: dict[str, str]) -> None:
+    answer = console.ask("POST", "/groups/consumers/offsets", {"to": "earliest"}, status=409)
+    assert "message" in answer
+
+
+def test_groups_in_a_browser(tab: Tab, console: Console, groups: dict[str, str]) -> None:
+    page = tab.open("/groups")
+    page.get_by_label("Search groups").fill("ol")
+    page.get_by_role("link", name="old", exact=True).click()
+    page.get_by_role("heading", name="old").wait_for()
+    page.get_by_role("button", name="Reset offsets").click()
+    page.get_by_label("To", exact=True).select_option("latest")
+    page.get_by_role("button", name="Preview").click()
+    page.get_by_text("What would change").wait_for()
+    page.get_by_role("button", name="Reset", exact=True).click()
+    page.get_by_text("2 offsets are reset.").wait_for()
+    assert console.ask("GET", "/groups/old")["lag"] == 0
+    page.get_by_role("button", name="Delete group").click()
+    page.get_by_label("Type old to confirm").fill("old")
+    page.get_by_role("dialog").get_by_role("button", name="Delete group").click()
+    page.get_by_text("Group old is deleted.").wait_for()
+    assert console.ask("GET", "/groups?search=old")["total"] == 0
