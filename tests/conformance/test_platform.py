@@ -5,78 +5,20 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import httpx
-import psutil
 import pytest
 from confluent_kafka.admin import AdminClient
 
+from support.platform import Platform, are_gone, is_free
 from support.waiting import eventually
 
 SECONDS_TO_UP = 20
-
-
-class Platform:
-    """A platform in its own directory, driven by its commands."""
-
-    def __init__(self, folder: Path) -> None:
-        self.data = folder / "platform"
-        self._environment = {**os.environ, "XDG_STATE_HOME": str(folder / "state")}
-
-    def call(self, *words: str, code: int = 0) -> str:
-        done = subprocess.run(
-            [sys.executable, "-m", "moldau.cli", *words, "--data", str(self.data)],
-            env=self._environment,
-            cwd=self.data.parent,
-            capture_output=True,
-            text=True,
-            timeout=200,
-            check=False,
-        )
-        assert done.returncode == code, done.stdout + done.stderr
-        return done.stdout + done.stderr
-
-    def open(self, *words: str) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            [sys.executable, "-m", "moldau.cli", "up", *words, "--data", str(self.data)],
-            env=self._environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-
-    def status(self) -> dict[str, Any]:
-        answer: dict[str, Any] = json.loads((self.data / "status.json").read_text())
-        return answer
-
-    def services(self) -> dict[str, dict[str, Any]]:
-        return {one["name"]: one for one in self.status()["services"]}
-
-    def processes(self) -> list[psutil.Process]:
-        """Everything that runs for it: the command and all below it."""
-        top = psutil.Process(self.status()["pid"])
-        return [top, *top.children(recursive=True)]
-
-    def ports(self) -> list[int]:
-        addresses = [one["address"] for one in self.status()["services"] if one["address"]]
-        return [int(address.rpartition(":")[2]) for address in addresses]
-
-
-def are_gone(processes: list[psutil.Process]) -> bool:
-    _, alive = psutil.wait_procs(processes, timeout=0.1)
-    return all(process.status() == psutil.STATUS_ZOMBIE for process in alive)
-
-
-def is_free(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) != 0
 
 
 @pytest.fixture(scope="module")
@@ -134,7 +76,7 @@ def test_a_schema_reaches_the_rest_proxy(platform: Platform) -> None:
 def test_commands_find_the_broker_by_themselves(platform: Platform) -> None:
     words = [sys.executable, "-m", "moldau.cli", "topics", "--list"]
     done = subprocess.run(
-        words, env=platform._environment, capture_output=True, text=True, timeout=60, check=True
+        words, env=platform.environment, capture_output=True, text=True, timeout=60, check=True
     )
     assert "_schemas" in done.stdout
 
@@ -153,7 +95,7 @@ def test_the_ten_minutes_of_the_documentation(platform: Platform, tmp_path: Path
     done = subprocess.run(
         ["bash", "-e", "-c", script],
         cwd=tmp_path,
-        env={**platform._environment, "PATH": path},
+        env={**platform.environment, "PATH": path},
         capture_output=True,
         text=True,
         timeout=120,

@@ -73,6 +73,14 @@ def add_arguments(parser: Parser) -> None:
         help="port of a service; may be repeated. The default ports are registry 8081, rest 8082, "
         "connect 8083, sql 8088, console 9021, mqtt 1883",
     )
+    _add_choices(parser)
+    commands = parser.add_commands(required=False)
+    for name, text in _COMMANDS.items():
+        command = commands.add(name, text)
+        import_module(f"moldau.cli.platform.{name}").add_arguments(command)
+
+
+def _add_choices(parser: Parser) -> None:
     parser.add_argument(
         "--host",
         default="127.0.0.1",
@@ -111,10 +119,6 @@ def add_arguments(parser: Parser) -> None:
         metavar="KEY=VALUE",
         help="set a configuration key of the brokers; may be repeated",
     )
-    commands = parser.add_commands(required=False)
-    for name, text in _COMMANDS.items():
-        command = commands.add(name, text)
-        import_module(f"moldau.cli.platform.{name}").add_arguments(command)
 
 
 def run(arguments: argparse.Namespace) -> int:

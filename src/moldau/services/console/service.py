@@ -9,23 +9,15 @@ from moldau.http.application import Application, Service
 from moldau.http.machine.routes import Route
 from moldau.http.server import HttpServer
 from moldau.services.console.api.audit import AuditHandlers
-from moldau.services.console.api.balancer import BalancerHandlers
 from moldau.services.console.api.brokers import BrokerHandlers
 from moldau.services.console.api.clusters import ClusterHandlers
-from moldau.services.console.api.connectors import ConnectorHandlers
 from moldau.services.console.api.dead_letters import DeadLetterHandlers
 from moldau.services.console.api.groups import GroupHandlers
-from moldau.services.console.api.lineage import LineageHandlers
 from moldau.services.console.api.messages import MessageHandlers
-from moldau.services.console.api.mirrors import MirrorHandlers
-from moldau.services.console.api.pipelines import PipelineHandlers
-from moldau.services.console.api.platform import PlatformHandlers
-from moldau.services.console.api.schemas import SchemaHandlers
 from moldau.services.console.api.security import SecurityHandlers
 from moldau.services.console.api.sending import SendingHandlers
+from moldau.services.console.api.services import SERVICE_SECTIONS
 from moldau.services.console.api.session import SessionHandlers
-from moldau.services.console.api.sql import SqlHandlers
-from moldau.services.console.api.streams import StreamsHandlers
 from moldau.services.console.api.topics import TopicHandlers
 from moldau.services.console.api.transactions import TransactionHandlers
 from moldau.services.console.audit import Audit
@@ -46,15 +38,6 @@ SECTIONS: Final = (
     ClusterHandlers,
     BrokerHandlers,
     TopicHandlers,
-    BalancerHandlers,
-    ConnectorHandlers,
-    LineageHandlers,
-    MirrorHandlers,
-    PipelineHandlers,
-    PlatformHandlers,
-    SchemaHandlers,
-    SqlHandlers,
-    StreamsHandlers,
     MessageHandlers,
     SendingHandlers,
     GroupHandlers,
@@ -62,6 +45,7 @@ SECTIONS: Final = (
     TransactionHandlers,
     SecurityHandlers,
     AuditHandlers,
+    *SERVICE_SECTIONS,
 )
 
 

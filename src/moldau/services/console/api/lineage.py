@@ -14,6 +14,7 @@ from moldau.client.errors import KafkaError
 from moldau.http.machine.errors import HttpError
 from moldau.http.machine.routes import Route
 from moldau.http.request import Request
+from moldau.pipelines.registry import TOPIC
 from moldau.services.console.api.pipelines import pipelines_of, topics_of
 from moldau.services.console.api.routing import CLUSTER, api, text
 from moldau.services.console.api.streams import streams_groups
@@ -26,6 +27,9 @@ __all__ = ["LineageHandlers"]
 
 #: Of more partitions the producers are not asked for: a page must not load the cluster.
 _PARTITIONS_MAX: Final = 2_000
+#: Where Connect keeps its state by default.
+_STORAGE: Final = frozenset({"connect-configs", "connect-offsets", "connect-status"})
+_QUERIES_MAX: Final = 200
 _KSQL: Final = "application/vnd.ksql.v1+json"
 
 
@@ -49,7 +53,7 @@ class LineageHandlers:
             topics = {
                 name: snapshot.topics[name].rate if name in snapshot.topics else None
                 for name, is_internal in names.items()
-                if internal or not (is_internal or name.startswith("_"))
+                if internal or not (is_internal or name.startswith("_") or name in _STORAGE)
             }
             problems: list[str] = []
             flows = await asyncio.gather(
@@ -58,7 +62,7 @@ class LineageHandlers:
                 _known("pipelines", self._pipelines(call), problems),
                 _known("streams groups", _streams(call), problems),
             )
-            producers = await _known_producers(call, topics, problems)
+            producers, nameless = await _known_producers(call, topics, problems)
             groups = {
                 group: {one.place[0] for one in lags} for group, lags in snapshot.lags.items()
             }
@@ -66,11 +70,13 @@ class LineageHandlers:
                 group: f"lag {sum(one.records for one in lags):,}"
                 for group, lags in snapshot.lags.items()
             }
-            known = Known(topics, [one for each in flows for one in each], groups, notes, producers)
+            known = Known(
+                topics, [one for each in flows for one in each], groups, notes, producers, nameless
+            )
             return {**lineage(known, around=request.text("around") or ""), "problems": problems}
 
     async def _pipelines(self, call: Call) -> list[Flow]:
-        if not any(name.startswith("__moldau_pipelines") for name in await topic_names(call)):
+        if TOPIC not in await topic_names(call):
             return []
         found = await pipelines_of(self._backend, call, lambda known: known.list())
         return [
@@ -123,9 +129,9 @@ async def _queries(call: Call) -> list[Flow]:
     if call.cluster.service_url("sql.url") is None:
         return []
     server = Remote(call, "sql.url")
-    statements = "SHOW STREAMS; SHOW TABLES; SHOW QUERIES EXTENDED;"
-    body = {"ksql": statements, "streamsProperties": {}}
-    streams, tables, queries = await server.ask("POST", "/ksql", body, media_type=_KSQL)
+    streams, tables, listed = await _asked(server, "SHOW STREAMS; SHOW TABLES; SHOW QUERIES;")
+    ids = [each["id"] for each in listed["queries"] if each["queryType"] == "PERSISTENT"]
+    described = await _asked(server, "".join(f"EXPLAIN {one};" for one in ids[:_QUERIES_MAX]))
     topics = {each["name"]: each["topic"] for each in (*streams["streams"], *tables["tables"])}
     service = await server.ask("GET", "/info")
     service_id = service["KsqlServerInfo"]["ksqlServiceId"]
@@ -139,8 +145,16 @@ async def _queries(call: Call) -> list[Flow]:
             f"/sql/{each['id']}",
             (f"_confluent-ksql-{service_id}query_{each['id']}",),
         )
-        for each in queries["queryDescriptions"]
+        for each in (one["queryDescription"] for one in described)
     ]
+
+
+async def _asked(server: Remote, statements: str) -> list[Any]:
+    if not statements:
+        return []
+    body = {"ksql": statements, "streamsProperties": {}}
+    found: list[Any] = await server.ask("POST", "/ksql", body, media_type=_KSQL)
+    return found
 
 
 async def _streams(call: Call) -> list[Flow]:
@@ -164,8 +178,8 @@ async def _streams(call: Call) -> list[Flow]:
 
 async def _known_producers(
     call: Call, topics: dict[str, float | None], problems: list[str]
-) -> dict[str, set[str]]:
-    """Topics by transactional id, or by the number of an idempotent producer."""
+) -> tuple[dict[str, set[str]], dict[str, int]]:
+    """Topics by transactional id, and how many other producers each topic has."""
     facts = call.watcher.snapshot.topics
     partitions = [
         TopicPartition(name, number)
@@ -175,19 +189,22 @@ async def _known_producers(
     ]
     if len(partitions) > _PARTITIONS_MAX:
         problems.append(f"producers: not asked for {len(partitions)} partitions")
-        return {}
+        return {}, {}
     if not partitions:
-        return {}
+        return {}, {}
     try:
         described = await call.admin.describe_producers(partitions, check=False)
         transactions = await call.admin.list_transactions(check=False)
     except KafkaError as error:
         problems.append(f"producers: {error}")
-        return {}
+        return {}, {}
     names = {each.producer_id: each.transactional_id for each in transactions}
     found: dict[str, set[str]] = {}
+    others: dict[str, set[int]] = {}
     for partition, state in described.values_by_key.items():
         for each in state.active_producers:
-            name = names.get(each.producer_id, f"producer {each.producer_id}")
-            found.setdefault(name, set()).add(partition.topic)
-    return found
+            if each.producer_id in names:
+                found.setdefault(names[each.producer_id], set()).add(partition.topic)
+            else:
+                others.setdefault(partition.topic, set()).add(each.producer_id)
+    return found, {topic: len(ids) for topic, ids in others.items()}

@@ -13,8 +13,10 @@ from moldau.http.machine.routes import Route
 from moldau.http.request import Request
 from moldau.pipelines.api import PipelineInfo, Pipelines
 from moldau.pipelines.errors import PipelineError
+from moldau.pipelines.registry import TOPIC
 from moldau.services.console.api.routing import CLUSTER, api, fields
 from moldau.services.console.backend import Backend, Call
+from moldau.services.console.lists import topic_names
 from moldau.services.console.remote import managing
 
 __all__ = ["PipelineHandlers", "pipelines_of"]
@@ -40,7 +42,10 @@ class PipelineHandlers:
 
     async def list(self, request: Request) -> dict[str, Any]:
         with self._backend.call(request) as call:
-            found = await pipelines_of(self._backend, call, lambda known: known.list())
+            found = []
+            # To read the registry makes its topic where there is none.
+            if TOPIC in await topic_names(call):
+                found = await pipelines_of(self._backend, call, lambda known: known.list())
             return {"data": [_row(each) for each in found], "managed": self._is_managed()}
 
     async def show(self, request: Request) -> dict[str, Any]:

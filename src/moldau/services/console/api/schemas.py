@@ -109,7 +109,7 @@ class SchemaHandlers:
                 texts.append(_pretty(found["schema"]).splitlines())
             lines = [
                 {"sign": line[0], "text": line[2:]}
-                for line in difflib.ndiff(*texts)
+                for line in difflib.ndiff(texts[0], texts[1])
                 if not line.startswith("?")
             ]
             return {"data": lines}

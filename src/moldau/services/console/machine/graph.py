@@ -1,23 +1,26 @@
 """Where the boxes and lines of a graph are drawn: columns from left to right along its edges.
 
 Decided here: a node's column is one more than the largest of those that feed it; edges that close a
-cycle do not count. In a column nodes are ordered by the places of their neighbours, in a few
-passes, so that few lines cross. Invariants: every node is placed once, no two boxes overlap, and
-the same graph always gives the same picture.
+cycle do not count. A line over several columns has a lane of its own in those between. In a column
+nodes and lanes are ordered by the places of their neighbours, in a few passes, so that few lines
+cross. Invariants: every node is placed once, no two boxes overlap, and the same graph always gives
+the same picture.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from itertools import pairwise
+from typing import Any, Final, NamedTuple
 
 __all__ = ["Edge", "Node", "picture"]
 
-_CHARACTER: Final = 7.4
+_CHARACTER: Final = 8.0
 _WIDTH_MIN: Final = 90.0
 _WIDTH_MAX: Final = 260.0
 _HEIGHT: Final = 46.0
+_LANE: Final = 8.0
 _GAP_X: Final = 70.0
 _GAP_Y: Final = 18.0
 _MARGIN: Final = 16.0
@@ -45,29 +48,49 @@ def picture(nodes: Sequence[Node], edges: Sequence[Edge]) -> dict[str, Any]:
     """Boxes with places and sizes, lines as paths of SVG, and the size of all of it."""
     by_id = {node.id: node for node in nodes}
     known = sorted({edge for edge in edges if edge.source in by_id and edge.target in by_id})
-    columns = _ordered(_columns(list(by_id), known), known)
-    places: dict[str, tuple[float, float, float]] = {}
-    x = _MARGIN
-    height = 0.0
+    columns = _columns(list(by_id), known)
+    lanes, steps = _lanes(columns, known)
+    columns = _ordered(columns, steps)
+    places: dict[str, _Place] = {}
+    x, height = _MARGIN, 0.0
     for column in columns:
-        width = max(_width(by_id[name]) for name in column)
-        for index, name in enumerate(column):
-            places[name] = (x, _MARGIN + index * (_HEIGHT + _GAP_Y), width)
-        height = max(height, len(column) * (_HEIGHT + _GAP_Y) - _GAP_Y)
+        width = max((_width(by_id[name]) for name in column if name in by_id), default=0.0)
+        y = _MARGIN
+        for name in column:
+            tall = _HEIGHT if name in by_id else _LANE
+            places[name] = _Place(x, y, width, tall)
+            y += tall + _GAP_Y
+        height = max(height, y - _GAP_Y)
         x += width + _GAP_X
     return {
         "width": x - _GAP_X + _MARGIN if columns else 2 * _MARGIN,
-        "height": height + 2 * _MARGIN,
-        "nodes": [_box(by_id[name], places[name]) for column in columns for name in column],
+        "height": height + _MARGIN,
+        "nodes": [
+            _box(by_id[name], places[name])
+            for column in columns
+            for name in column
+            if name in by_id
+        ],
         "edges": [
             {
                 "source": edge.source,
                 "target": edge.target,
-                "path": _path(places[edge.source], places[edge.target]),
+                "path": _path([places[one] for one in (edge.source, *lanes[edge], edge.target)]),
             }
             for edge in known
         ],
     }
+
+
+class _Place(NamedTuple):
+    x: float
+    y: float
+    width: float
+    height: float
+
+    @property
+    def middle(self) -> float:
+        return self.y + self.height / 2
 
 
 def _width(node: Node) -> float:
@@ -75,35 +98,64 @@ def _width(node: Node) -> float:
     return min(_WIDTH_MAX, max(_WIDTH_MIN, letters * _CHARACTER + 20))
 
 
-def _box(node: Node, place: tuple[float, float, float]) -> dict[str, Any]:
-    x, y, width = place
+def _box(node: Node, place: _Place) -> dict[str, Any]:
     return {
         "id": node.id,
         "kind": node.kind,
         "label": node.label,
         "note": node.note,
         "link": node.link,
-        "x": x,
-        "y": y,
-        "width": width,
+        "x": place.x,
+        "y": place.y,
+        "width": place.width,
         "height": _HEIGHT,
-        "letters": int((width - 20) / _CHARACTER),
+        "letters": int((place.width - 20) / _CHARACTER),
     }
 
 
-def _path(source: tuple[float, float, float], target: tuple[float, float, float]) -> str:
-    x1, y1 = source[0] + source[2], source[1] + _HEIGHT / 2
-    x2, y2 = target[0], target[1] + _HEIGHT / 2
-    if x2 > x1:
-        middle = (x1 + x2) / 2
-        return f"M{x1:g} {y1:g}C{middle:g} {y1:g} {middle:g} {y2:g} {x2:g} {y2:g}"
-    # Backwards: below the boxes and around.
-    low = max(y1, y2) + _HEIGHT / 2 + _GAP_Y / 2
+def _path(places: Sequence[_Place]) -> str:
+    first, last = places[0], places[-1]
+    if last.x <= first.x:
+        return _backwards(first, last)
+    x, y = first.x + first.width, first.middle
+    parts = [f"M{x:g} {y:g}"]
+    for place in places[1:]:
+        middle = (x + place.x) / 2
+        parts.append(f"C{middle:g} {y:g} {middle:g} {place.middle:g} {place.x:g} {place.middle:g}")
+        x, y = place.x, place.middle
+        if place is not last:
+            x += place.width
+            parts.append(f"H{x:g}")
+    return "".join(parts)
+
+
+def _backwards(source: _Place, target: _Place) -> str:
+    """Below the boxes and around."""
+    x1, x2 = source.x + source.width, target.x
+    low = max(source.y, target.y) + _HEIGHT + _GAP_Y / 2
     out, back = x1 + _GAP_X / 3, x2 - _GAP_X / 3
     return (
-        f"M{x1:g} {y1:g}C{out:g} {y1:g} {out:g} {low:g} {x1:g} {low:g}"
-        f"L{x2:g} {low:g}C{back:g} {low:g} {back:g} {y2:g} {x2:g} {y2:g}"
+        f"M{x1:g} {source.middle:g}C{out:g} {source.middle:g} {out:g} {low:g} {x1:g} {low:g}"
+        f"H{x2:g}C{back:g} {low:g} {back:g} {target.middle:g} {x2:g} {target.middle:g}"
     )
+
+
+def _lanes(
+    columns: list[list[str]], edges: Sequence[Edge]
+) -> tuple[dict[Edge, list[str]], list[Edge]]:
+    """Adds lanes to the columns; those of each edge, and the edges from column to column."""
+    numbers = {name: number for number, column in enumerate(columns) for name in column}
+    lanes: dict[Edge, list[str]] = {}
+    steps: list[Edge] = []
+    for index, edge in enumerate(edges):
+        between = range(numbers[edge.source] + 1, numbers[edge.target])
+        # No name of a node begins like this.
+        lanes[edge] = [f"\0{index}:{number}" for number in between]
+        for number, name in zip(between, lanes[edge], strict=True):
+            columns[number].append(name)
+        chain = [edge.source, *lanes[edge], edge.target]
+        steps += [Edge(*pair) for pair in pairwise(chain)]
+    return lanes, steps
 
 
 def _columns(names: Sequence[str], edges: Sequence[Edge]) -> list[list[str]]:

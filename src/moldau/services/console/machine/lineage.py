@@ -2,7 +2,9 @@
 
 Decided here: what a fact of a service becomes in the graph. A group that a connector, a query or an
 application uses is that thing, not a second node; so are producers whose transactional id begins
-with the application's id. Topics that nothing reads or writes are left out.
+with the application's id. Producers without a name are one node for each topic, and none for a
+topic whose writer is known, which they most likely are. Topics that nothing reads or writes are
+left out.
 """
 
 from __future__ import annotations
@@ -44,8 +46,10 @@ class Known:
     #: Topics by group.
     groups: Mapping[str, Iterable[str]] = field(default_factory=dict)
     group_notes: Mapping[str, str] = field(default_factory=dict)
-    #: Topics by producer: a transactional id, or its number.
+    #: Topics by transactional id.
     producers: Mapping[str, Iterable[str]] = field(default_factory=dict)
+    #: How many producers without a name each topic has.
+    nameless: Mapping[str, int] = field(default_factory=dict)
 
 
 def lineage(known: Known, *, around: str = "") -> dict[str, Any]:
@@ -92,6 +96,11 @@ def _all_flows(known: Known) -> list[Flow]:
             flows["producer", producer] = Flow("producer", producer, (), topics)
         else:
             flows[owner] = _with(flows[owner], writes=topics)
+    written = {topic for flow in flows.values() for topic in flow.writes}
+    for topic, count in sorted(known.nameless.items()):
+        if topic not in written:
+            name = "1 producer" if count == 1 else f"{count} producers"
+            flows["producer", topic] = Flow("producer", f"{name} of {topic}", (), (topic,))
     return list(flows.values())
 
 
@@ -130,13 +139,7 @@ def _with(flow: Flow, *, reads: tuple[str, ...] = (), writes: tuple[str, ...] = 
 
 
 def _topic(name: str, rate: float | None) -> Node:
-    note = (
-        "topic"
-        if rate is None
-        else f"{rate:,.1f} records/s"
-        if rate < 10
-        else f"{rate:,.0f} records/s"
-    )
+    note = "topic" if rate is None else f"{rate:,.1f} records/s"
     return Node(f"topic:{name}", "topic", name, note, f"/topics/{name}")
 
 

@@ -37,7 +37,19 @@ def parse_topology(text: str) -> dict[str, Any]:
         elif nodes and (arrow := _ARROW.match(line)) is not None:
             targets = (each.strip() for each in arrow[1].split(","))
             edges += [Edge(nodes[-1].id, each) for each in targets if each and each != "none"]
-    return picture(nodes, edges)
+    return picture(nodes, [*edges, *_through_topics(nodes)])
+
+
+def _through_topics(nodes: list[Node]) -> list[Edge]:
+    """From the sink of a repartition topic to its source in the next sub-topology."""
+    sinks = {node.note.removeprefix("to "): node.id for node in nodes if node.kind == "sink"}
+    return [
+        Edge(sinks[topic], node.id)
+        for node in nodes
+        if node.kind == "source"
+        for topic in node.note.removeprefix("from ").split(", ")
+        if topic in sinks
+    ]
 
 
 def _note(kind: str, details: str) -> str:

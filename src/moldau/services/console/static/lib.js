@@ -239,7 +239,7 @@ export function table(columns, rows, options = {}) {
   }
   return h("div", { class: "tablebox", tabindex: "0", role: "region", "aria-label": options.caption || "Table" },
     h("table", null,
-      options.caption ? h("caption", { class: options.shown ? null : "soft" }, options.caption) : null,
+      options.caption ? h("caption", { class: options.quiet ? "unseen" : options.shown ? null : "soft" }, options.caption) : null,
       h("thead", null, h("tr", null, heads)), h("tbody", null, body)));
 }
 const shown = (value) => (value === null || value === undefined ? "–" : String(value));

@@ -32,7 +32,7 @@ export async function page() {
         { title: "To", value: (row) => row.replicas.join(", ") },
         { title: "Bytes", number: true, value: (row) => bytes(row.bytes) },
         { title: "Reason", wrap: true, key: "reason" },
-      ], plan.data, { caption: "Moves", empty: "Load is spread evenly." })));
+      ], plan.data, { quiet: true, caption: "Moves", empty: "Load is spread evenly." })));
   }
   function loads(name, brokers) {
     const most = Math.max(1e-9, ...brokers.flatMap((each) => [plan.before[each][name], (plan.after[each] || {})[name] || 0]));
@@ -41,7 +41,7 @@ export async function page() {
       { title: "Broker", value: (row) => row },
       { title: "Now", value: (row) => cell(plan.before[row][name], "now", row) },
       { title: "Then", value: (row) => cell((plan.after[row] || {})[name] || 0, "then", row) },
-    ], brokers, { caption: `${name} by broker` }));
+    ], brokers, { quiet: true, caption: `${name} by broker` }));
   }
   async function status() {
     try {
@@ -54,7 +54,7 @@ export async function page() {
           { title: "From", value: (row) => row.removing.join(", ") || "–" },
           { title: "To", value: (row) => row.adding.join(", ") || "–" },
           { title: "Copied", value: (row) => [bar(row.size ? row.copied / row.size : 0, "copied"), `${bytes(row.copied)} of ${bytes(row.size)}`] },
-        ], found.data, { caption: "Reassignments" }) : null,
+        ], found.data, { quiet: true, caption: "Reassignments" }) : null,
         readOnly() || !(found.running || found.data.length) ? null : button("Stop", async () => {
           await api("POST", base() + "/stop", {});
           toast("The moves are cancelled.");

@@ -20,7 +20,7 @@ export async function page() {
       { title: "State", value: (row) => tag(row.state, kind(row.state)) },
       { title: "Tasks", value: (row) => [`${row.running} of ${row.task_count} running `, row.failed ? tag(`${row.failed} failed`, "bad") : null] },
       { title: "Error", wrap: true, value: (row) => row.error || "–" },
-    ], found.data, { caption: "Connectors", empty: "No connectors. Create the first one." }));
+    ], found.data, { quiet: true, caption: "Connectors", empty: "No connectors. Create the first one." }));
   }
   await refresh();
   every(3000, refresh);
@@ -131,11 +131,11 @@ export async function connector({ connector: name }) {
         { title: "Worker", key: "worker_id" },
         { title: "Error", wrap: true, value: (row) => (row.trace ? h("details", null, h("summary", null, row.trace.trim().split("\n").pop()), h("pre", null, row.trace)) : "–") },
         { title: "", value: (row) => (readOnly() ? null : button("Restart", act(`tasks/${row.id}/restart`, `Task ${row.id} is restarted.`), "small", { "aria-label": `Restart task ${row.id}` })) },
-      ], found.tasks, { caption: "Tasks", empty: "No tasks." })),
+      ], found.tasks, { quiet: true, caption: "Tasks", empty: "No tasks." })),
       panel("Offsets", table([
         { title: "Partition", wrap: true, value: (row) => h("code", null, JSON.stringify(row.partition)) },
         { title: "Offset", wrap: true, value: (row) => h("code", null, JSON.stringify(row.offset)) },
-      ], found.offsets, { caption: "Offsets", empty: "No offsets yet." }),
+      ], found.offsets, { quiet: true, caption: "Offsets", empty: "No offsets yet." }),
         readOnly() ? null : button("Forget offsets", () => confirm("Forget offsets", `${name} starts from the beginning again. It must be stopped.`, "Forget", async () => {
           await api("DELETE", path + "/offsets");
           toast("The offsets are forgotten.");
@@ -144,7 +144,7 @@ export async function connector({ connector: name }) {
       panel("Settings", table([
         { title: "Setting", value: (row) => h("code", null, row[0]) },
         { title: "Value", wrap: true, value: (row) => h("code", null, row[1]) },
-      ], Object.entries(found.config).sort(), { caption: "Settings" })));
+      ], Object.entries(found.config).sort(), { quiet: true, caption: "Settings" })));
   }
   const act = (action, text) => async () => {
     try {

@@ -8,12 +8,12 @@ export async function page() {
       { title: "Topics", wrap: true, value: (row) => row.topics.flatMap((each, i) => [i ? ", " : "", link("/topics/" + enc(each), each)]) },
       { title: "Records", number: true, value: (row) => count(row.records) },
       { title: "Records/s", number: true, value: (row) => short(row.rate) },
-    ], found.data, { caption: "Sources", empty: "No cluster is mirrored here: there is no topic SOURCE.checkpoints.internal." })),
+    ], found.data, { quiet: true, caption: "Sources", empty: "No cluster is mirrored here: there is no topic SOURCE.checkpoints.internal." })),
     panel("Connectors that mirror", table([
       { title: "Connector", value: (row) => link("/connectors/" + enc(row.name), row.name) },
       { title: "Class", value: (row) => row.class.split(".").pop() },
       { title: "State", value: (row) => tag(row.state, row.state === "RUNNING" ? "good" : "warn") },
       { title: "From", key: "source" }, { title: "To", key: "target" },
-    ], found.connectors, { caption: "Connectors", empty: "None." })),
+    ], found.connectors, { quiet: true, caption: "Connectors", empty: "None." })),
     found.targets.length ? panel("Copied to", h("p", null, found.targets.join(", "))) : null];
 }

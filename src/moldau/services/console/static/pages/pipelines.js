@@ -17,7 +17,7 @@ export async function page() {
         { title: "Rows/s", number: true, value: (row) => short(row.progress && row.progress.processed_rows_per_second) },
         { title: "Lag", number: true, value: (row) => short(row.progress && row.progress.lag_records) },
         { title: "Error", wrap: true, value: (row) => row.error || "–" },
-      ], found.data, { caption: "Pipelines", empty: "No pipelines. moldau pipelines start FILE starts one." }));
+      ], found.data, { quiet: true, caption: "Pipelines", empty: "No pipelines. moldau pipelines start FILE starts one." }));
     } catch (error) {
       replace(place, problem(error));
     }

@@ -23,7 +23,7 @@ export async function page() {
       { title: "For", value: (row) => duration((now - row.sinceMs) / 1000) },
       { title: "Restarts", number: true, key: "restarts" },
       { title: "Problem", wrap: true, value: (row) => row.problem || "–" },
-    ], status.services, { caption: "Services", empty: "moldau up does not run." }));
+    ], status.services, { quiet: true, caption: "Services", empty: "moldau up does not run." }));
     replace(messages, status.messages.join("\n") || "None yet.");
   }
   async function read() {

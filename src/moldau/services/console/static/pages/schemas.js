@@ -104,7 +104,7 @@ export async function subject({ subject: name }) {
           toast(`Version ${row.version} is deleted.`);
           go(here(versions.length > 1 ? "/schemas/" + enc(name) : "/schemas"));
         }), "small danger", { "aria-label": `Delete version ${row.version}` })) },
-    ], versions, { caption: "Versions" })),
+    ], versions, { quiet: true, caption: "Versions" })),
     panel("Schema", shown),
     versions.length > 1 ? panel("Difference", h("div", { class: "row center" }, left, "to", right), difference) : null,
   ];

@@ -86,13 +86,13 @@ export async function page() {
           { title: "Kind", value: (row) => tag(row.type.toLowerCase()) },
           { title: "Topic", wrap: true, value: (row) => link("/topics/" + enc(row.topic), row.topic) },
           { title: "Formats", value: (row) => `${row.keyFormat} / ${row.valueFormat}` },
-        ], [...found.streams, ...found.tables], { caption: "Streams and tables", empty: "None yet: CREATE STREAM …" })),
+        ], [...found.streams, ...found.tables], { quiet: true, caption: "Streams and tables", empty: "None yet: CREATE STREAM …" })),
         panel("Queries", table([
           { title: "Query", value: (row) => link("/sql/" + enc(row.id), row.id) },
           { title: "State", value: (row) => tag(row.state || "RUNNING", row.state === "ERROR" ? "bad" : "good") },
           { title: "Writes", value: (row) => (row.sinkKafkaTopics || row.sinks || []).join(", ") || "–" },
           { title: "Statement", wrap: true, value: (row) => h("code", null, row.queryString) },
-        ], found.queries, { caption: "Queries", empty: "No query runs." })));
+        ], found.queries, { quiet: true, caption: "Queries", empty: "No query runs." })));
     } catch (error) {
       replace(catalogue, problem(error));
     }

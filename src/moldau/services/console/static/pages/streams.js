@@ -16,7 +16,7 @@ export async function page() {
         { title: "Sub-topologies", number: true, value: (row) => count(row.subtopologies) },
         { title: "Tasks", number: true, value: (row) => count(row.tasks) },
         { title: "Lag", number: true, value: (row) => count(row.lag) },
-      ], found.data, { caption: "Applications with the streams protocol", empty: "No application uses the streams protocol (group.protocol=streams). Others are among the groups." }));
+      ], found.data, { quiet: true, caption: "Applications with the streams protocol", empty: "No application uses the streams protocol (group.protocol=streams). Others are among the groups." }));
     } catch (error) {
       replace(place, problem(error));
     }
@@ -39,12 +39,12 @@ export async function application({ application: name }) {
           { title: "Tasks", wrap: true, value: (row) => row.active.join(", ") || "–" },
           { title: "Standby", wrap: true, value: (row) => row.standby.join(", ") || "–" },
           { title: "Warm-up", wrap: true, value: (row) => row.warmup.join(", ") || "–" },
-        ], found.members, { caption: "Members", empty: "No member is connected." })),
+        ], found.members, { quiet: true, caption: "Members", empty: "No member is connected." })),
         panel("Inputs", table([
           { title: "Topic", wrap: true, value: (row) => link("/topics/" + enc(row.topic), row.topic) },
           { title: "Partition", number: true, key: "partition" },
           { title: "Lag", number: true, value: (row) => count(row.lag) },
-        ], found.inputs, { caption: "Inputs", empty: "No offsets yet." })));
+        ], found.inputs, { quiet: true, caption: "Inputs", empty: "No offsets yet." })));
     } catch (error) {
       replace(place, problem(error));
     }

@@ -1,0 +1,342 @@
+"""The pages of the services in a real browser, on the platform that `moldau up` runs."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import httpx
+import pytest
+
+from moldau.client import Admin, NewTopic, Producer
+from moldau.pipelines.control.folder import ControlFolder
+from moldau.pipelines.machine.records import Desired, PipelineRecord
+from moldau.pipelines.registry import Registry
+from moldau.streams import KafkaStreams, State, StreamsBuilder
+from support.console import Console, Tab
+from support.platform import Platform
+from support.waiting import eventually
+
+ORDER = {"type": "record", "name": "order", "fields": [{"name": "id", "type": "string"}]}
+AMOUNT = {"name": "amount", "type": "double", "default": 0.0}
+ORDER_2 = {**ORDER, "fields": [*ORDER["fields"], AMOUNT]}
+BAD = {**ORDER, "fields": [*ORDER["fields"], {"name": "due", "type": "long"}]}
+
+
+@pytest.fixture(scope="module")
+def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
+    made = Platform(tmp_path_factory.mktemp("up"))
+    made.call("up", "--detach", "--port", "0", "--without", "rest")
+    yield made
+    made.call("destroy", "--yes")
+
+
+@pytest.fixture(scope="module")
+def console(platform: Platform) -> Iterator[Console]:
+    found = Console(SimpleNamespace(url=platform.services()["console"]["address"]))  # type: ignore[arg-type]
+    yield found
+    found.client.close()
+
+
+@pytest.fixture(scope="module")
+def bootstrap(platform: Platform) -> str:
+    return str(platform.services()["broker"]["address"])
+
+
+def send(bootstrap: str, topic: str, *values: str) -> None:
+    with Producer(bootstrap_servers=bootstrap) as producer:
+        for value in values:
+            producer.send(topic, value)
+
+
+def setting(box: Any, name: str) -> Any:
+    """The field of a form, by the name above it."""
+    title = box.page.locator("span", has_text=re.compile(rf"^{name}( .required.)?$"))
+    return box.locator("label.field").filter(has=title).locator("input")
+
+
+def test_schemas_are_registered_checked_compared_and_deleted(tab: Tab, platform: Platform) -> None:
+    registry = platform.services()["registry"]["address"]
+    page = tab.open("/schemas")
+    page.get_by_role("button", name="Register schema").click()
+    page.get_by_role("dialog").get_by_label("Subject").fill("orders-value")
+    page.get_by_role("dialog").get_by_label("Schema", exact=True).fill(json.dumps(ORDER))
+    page.get_by_role("button", name="Register", exact=True).click()
+    page.get_by_role("heading", name="orders-value").wait_for()
+
+    page.get_by_role("button", name="New version").click()
+    page.get_by_role("dialog").get_by_label("Schema", exact=True).fill(json.dumps(BAD))
+    page.get_by_role("button", name="Check compatibility").click()
+    page.get_by_text("READER_FIELD_MISSING_DEFAULT_VALUE").wait_for()
+    page.get_by_role("button", name="Register", exact=True).click()
+    page.get_by_role("alert").get_by_text("incompatible").wait_for()
+    page.get_by_role("dialog").get_by_label("Schema", exact=True).fill(json.dumps(ORDER_2))
+    page.get_by_role("button", name="Check compatibility").click()
+    page.get_by_text("compatible", exact=True).wait_for()
+    page.get_by_role("button", name="Register", exact=True).click()
+    page.get_by_text("Registered with ID 2").wait_for()
+    tab.ready()
+
+    assert (
+        "amount"
+        in page.get_by_role("region", name="Difference").locator(".plus").all_text_contents()[2]
+    )
+    page.get_by_label("Compatibility").last.select_option("FULL")
+    page.get_by_text("is FULL from now on").wait_for()
+    level = httpx.get(f"{registry}/config/orders-value").json()
+    assert level["compatibilityLevel"] == "FULL"
+    page.get_by_role("button", name="Delete version 1").click()
+    page.get_by_role("button", name="Delete", exact=True).last.click()
+    page.get_by_text("Version 1 is deleted").wait_for()
+    assert httpx.get(f"{registry}/subjects/orders-value/versions").json() == [2]
+    page.get_by_role("button", name="Delete subject").click()
+    page.get_by_label("Type orders-value to confirm").fill("orders-value")
+    page.get_by_role("button", name="Delete", exact=True).last.click()
+    page.get_by_text("orders-value is deleted").wait_for()
+    assert httpx.get(f"{registry}/subjects").json() == []
+
+
+def test_a_connector_from_its_form_to_its_end(
+    tab: Tab, platform: Platform, bootstrap: str, tmp_path: Path
+) -> None:
+    connect = platform.services()["connect"]["address"]
+    with Admin({"bootstrap.servers": bootstrap}) as admin:
+        admin.create_topics([NewTopic("parcels", 1, 1)])
+    send(bootstrap, "parcels", '{"id": 1}', '{"id": 2}')
+    output = tmp_path / "parcels.txt"
+    page = tab.open("/connectors")
+    page.get_by_role("button", name="Create connector").click()
+    box = page.get_by_role("dialog")
+    box.get_by_label("Name", exact=True).fill("parcels-file")
+    option = page.locator("option", has_text="FileStreamSink").first.get_attribute("value")
+    box.get_by_label("Class").select_option(option)
+    setting(box, "topics").fill("parcels")
+    box.get_by_label("Further settings").fill("tasks.max=many")
+    box.get_by_role("button", name="Create", exact=True).click()
+    box.get_by_role("alert").get_by_text("tasks.max").wait_for()
+    setting(box, "file").fill(str(output))
+    box.get_by_label("Further settings").fill("tasks.max=1\nvalue.converter=StringConverter")
+    box.get_by_role("button", name="Create", exact=True).click()
+    page.get_by_role("heading", name="parcels-file").wait_for()
+    eventually(lambda: output.exists() and output.read_text().count("\n") == 2, what="two records")
+    page.get_by_text("RUNNING").first.wait_for()
+
+    def state() -> str:
+        found = httpx.get(f"{connect}/connectors/parcels-file/status").json()
+        return str(found["connector"]["state"])
+
+    for name, wanted in (("Pause", "PAUSED"), ("Resume", "RUNNING"), ("Stop", "STOPPED")):
+        page.get_by_role("button", name=name, exact=True).click()
+        eventually(lambda wanted=wanted: state() == wanted, what=wanted)  # type: ignore[misc]
+    page.get_by_text("STOPPED").first.wait_for()
+    page.get_by_role("region", name="Offsets").get_by_text("kafka_offset").wait_for()
+    page.get_by_role("button", name="Forget offsets").click()
+    page.get_by_role("button", name="Forget", exact=True).click()
+    page.get_by_text("The offsets are forgotten").wait_for()
+    assert httpx.get(f"{connect}/connectors/parcels-file/offsets").json() == {"offsets": []}
+    page.get_by_role("button", name="Delete", exact=True).click()
+    page.get_by_label("Type parcels-file to confirm").fill("parcels-file")
+    page.get_by_role("button", name="Delete", exact=True).last.click()
+    page.get_by_text("parcels-file is deleted").wait_for()
+    assert httpx.get(f"{connect}/connectors").json() == []
+
+
+def test_a_failed_task_shows_its_error(tab: Tab, console: Console, bootstrap: str) -> None:
+    config = {
+        "connector.class": "FileStreamSink",
+        "topics": "parcels",
+        "file": "/nonexistent/folder/file",
+        "value.converter": "StringConverter",
+    }
+    console.ask("PUT", "/connectors/broken", {"config": config})
+    page = tab.open("/connectors/broken")
+    page.get_by_text("FAILED").wait_for()
+    page.locator("summary", has_text="/nonexistent/folder/file").wait_for()
+    page.get_by_role("button", name="Restart task 0").click()
+    page.get_by_text("Task 0 is restarted").wait_for()
+    console.ask("DELETE", "/connectors/broken")
+
+
+def test_sql_statements_and_rows_that_come_while_one_looks(
+    tab: Tab, console: Console, bootstrap: str
+) -> None:
+    page = tab.open("/sql")
+    editor = page.get_by_label("Statements")
+    editor.fill(
+        "CREATE STREAM readings (id VARCHAR, value DOUBLE) WITH (kafka_topic = 'readings', "
+        "value_format = 'json', partitions = 1);"
+        "CREATE STREAM high AS SELECT * FROM readings WHERE value > 10;"
+        "CREATE TABLE latest AS SELECT id, LATEST_BY_OFFSET(value) AS value FROM readings "
+        "GROUP BY id;"
+    )
+    page.get_by_role("button", name="Run").click()
+    page.get_by_role("region", name="Queries").get_by_text("CSAS_HIGH_1").wait_for()
+    send(bootstrap, "readings", '{"id": "a", "value": 5}', '{"id": "b", "value": 50}')
+
+    editor.fill("SELECT * FROM high EMIT CHANGES;")
+    editor.press("Control+Enter")
+    rows = page.get_by_role("region", name="Rows")
+    rows.get_by_text("50").wait_for()
+    send(bootstrap, "readings", '{"id": "c", "value": 70}')
+    rows.get_by_text("70").wait_for()
+    page.get_by_role("button", name="Stop").click()
+    page.get_by_text("Stopped.").wait_for()
+
+    eventually(
+        lambda: any(
+            line.get("row") == ["b", 50.0]
+            for line in console.lines("/sql/query", {"sql": "SELECT * FROM latest WHERE id = 'b';"})
+        ),
+        what="the table has the row",
+    )
+    editor.fill("SELECT * FROM latest WHERE id = 'b';")
+    page.get_by_role("button", name="Run").click()
+    page.get_by_text("1 rows.").wait_for()
+    editor.fill("SELECT nothing FROM high EMIT CHANGES;")
+    page.get_by_role("button", name="Run").click()
+    page.get_by_role("alert").get_by_text("NOTHING").wait_for()
+
+    page.get_by_role("link", name="CTAS_LATEST_2").click()
+    page.get_by_role("region", name="Topology of CTAS_LATEST_2").get_by_text(
+        "from readings", exact=True
+    ).wait_for()
+    page.get_by_role("button", name="Terminate").click()
+    page.get_by_role("button", name="Terminate").last.click()
+    page.get_by_text("CTAS_LATEST_2 is terminated").wait_for()
+    assert [one["id"] for one in console.ask("GET", "/sql")["queries"]] == ["CSAS_HIGH_1"]
+
+
+def test_a_streams_application_is_drawn_with_its_members(
+    tab: Tab, bootstrap: str, tmp_path: Path
+) -> None:
+    with Admin({"bootstrap.servers": bootstrap}) as admin:
+        admin.create_topics([NewTopic("text", 1, 1), NewTopic("counts", 1, 1)])
+    builder = StreamsBuilder()
+    text = {"key_serde": "string", "value_serde": "string"}
+    words = builder.stream("text", **text).flat_map_values(str.split)
+    counted = words.group_by(lambda _, word: word, **text).count(store="counts")
+    counted.to_stream().to("counts", key_serde="string", value_serde="long")
+    running = KafkaStreams(
+        builder.build(),
+        application_id="counting",
+        bootstrap_servers=bootstrap,
+        state_dir=str(tmp_path),
+        group_protocol="streams",
+    )
+    with running:
+        assert running.wait_for(State.RUNNING, 60)
+        page = tab.open("/streams")
+        page.get_by_role("link", name="counting").click()
+        drawn = page.get_by_role("region", name="Topology of counting")
+        drawn.get_by_text("text", exact=True).wait_for()
+        drawn.get_by_text("Sub-topology 1", exact=True).wait_for()
+        page.get_by_text("Stable").wait_for()
+        page.get_by_role("region", name="Members").get_by_text("0_0").wait_for()
+
+
+def test_pipelines_are_listed_with_what_they_do(
+    tab: Tab, platform: Platform, bootstrap: str
+) -> None:
+    folder = ControlFolder(platform.data / "spark")
+    definition = {"name": "big", "source": {"topic": "readings"}, "sink": {"topic": "big"}}
+    record = PipelineRecord(
+        name="big",
+        definition=definition,
+        desired=Desired.STOPPED,
+        checkpoint=str(folder.checkpoints / "big"),
+        deployment=folder.deployment,
+        generation=1,
+        revision=1,
+    )
+    with Registry(bootstrap) as registry:
+        registry.change("big", lambda _: record)
+    page = tab.open("/pipelines")
+    page.get_by_role("link", name="readings").wait_for()
+    page.get_by_role("link", name="big").first.click()
+    page.get_by_role("heading", name="big", exact=True).wait_for()
+    page.get_by_role("button", name="Stop").click()
+    page.get_by_text("big is to stop").wait_for()
+    with Registry(bootstrap) as registry:
+        assert registry.read().pipelines["big"].generation > 1
+
+
+def test_lineage_follows_a_record_through_all_services(
+    tab: Tab, console: Console, bootstrap: str
+) -> None:
+    config = {
+        "connector.class": "FileStreamSink",
+        "topics": "HIGH",
+        "file": "/dev/null",
+        "value.converter": "StringConverter",
+    }
+    console.ask("PUT", "/connectors/high-file", {"config": config})
+
+    def lines() -> set[tuple[str, str]]:
+        found = console.ask("GET", "/lineage")
+        return {(each["source"], each["target"]) for each in found["edges"]}
+
+    wanted = {
+        ("topic:readings", "query:CSAS_HIGH_1"),
+        ("query:CSAS_HIGH_1", "topic:HIGH"),
+        ("topic:HIGH", "connector:high-file"),
+        ("topic:readings", "pipeline:big"),
+        ("topic:text", "streams:counting"),
+    }
+    eventually(lambda: wanted <= lines(), what="the way of a reading")
+    page = tab.open("/lineage")
+    drawn = page.get_by_role("region", name="What feeds what")
+    drawn.get_by_role("link", name="high-file").click()
+    page.get_by_text("around high-file").wait_for()
+    eventually(lambda: drawn.get_by_role("link", name="counting").count() == 0, what="only it")
+    drawn.get_by_role("link", name="high-file").click()
+    page.get_by_role("heading", name="high-file").wait_for()
+    console.ask("DELETE", "/connectors/high-file")
+
+
+def test_the_balancer_shows_loads_and_its_plan(tab: Tab) -> None:
+    page = tab.open("/balancer")
+    page.get_by_text("Nothing has to move").wait_for()
+    page.get_by_role("region", name="disk by broker").wait_for()
+    page.get_by_label("Empty these brokers").fill("1")
+    page.get_by_role("button", name="Plan again").click()
+    page.get_by_role("alert").wait_for()
+
+
+def test_mirrors_are_found_by_their_topics(tab: Tab, bootstrap: str) -> None:
+    with Admin({"bootstrap.servers": bootstrap}) as admin:
+        names = ("east.checkpoints.internal", "east.orders")
+        admin.create_topics([NewTopic(name, 1, 1) for name in names])
+    page = tab.open("/mirrors")
+    page.get_by_role("link", name="east.orders").wait_for()
+
+
+def test_what_the_platform_did(tab: Tab, platform: Platform) -> None:
+    page = tab.open("/logs")
+    page.get_by_role("region", name="Services").get_by_text("Schema Registry").wait_for()
+    page.get_by_role("region", name="Messages").get_by_text("All 5 services are up").wait_for()
+    page.locator("label.field", has_text="Service").locator("select").select_option("registry")
+    page.get_by_role("region", name="Log").get_by_text("The Schema Registry is up").wait_for()
+    page.get_by_label("Lines with").fill("no such line")
+    page.get_by_role("region", name="Log").get_by_text("Empty.").wait_for()
+
+
+def test_changes_are_in_the_audit(platform: Platform) -> None:
+    shown = platform.call("logs", "console", "--lines", "2000")
+    actions = set(re.findall(r'"action": "([a-z-]+)"', shown))
+    wanted = {"register-schema", "delete-subject", "create-connector", "sql", "terminate-query"}
+    assert wanted <= actions
+
+
+@pytest.mark.parametrize("path", ["/lineage", "/connectors", "/sql", "/schemas", "/logs"])
+def test_pages_fit_a_phone(browser: Any, console: Console, path: str) -> None:
+    small = Tab(browser, console, viewport={"width": 390, "height": 800})
+    try:
+        page = small.open(path)
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    finally:
+        small.close()
+    assert small.problems == []
