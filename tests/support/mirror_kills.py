@@ -89,8 +89,8 @@ class Writer(_Client):
                 texts = [f"{self._origin}-{number + each}" for each in range(20)]
                 number += len(texts)
                 sent = [
-                    producer.send("orders", text.encode(), partition=hash(text) % PARTITIONS)
-                    for text in texts
+                    producer.send("orders", text.encode(), partition=index % PARTITIONS)
+                    for index, text in enumerate(texts)
                 ]
                 for text, future in zip(texts, sent, strict=True):
                     future.result(600)
