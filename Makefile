@@ -105,6 +105,11 @@ STREAMS_KILLS ?= 50
 streams-kills: $(VENV)/.installed-test   ## SIGKILLs of instances during a word count (STREAMS_KILLS=50, long)
 	PYTHONPATH=tests $(BIN)/python -m support.streams_kills --count $(STREAMS_KILLS) $(if $(SEED),--seed $(SEED))
 
+.PHONY: mirror-kills
+MIRROR_KILLS ?= 50
+mirror-kills: $(VENV)/.installed-test   ## SIGKILLs of a mirror and its clusters while groups move (MIRROR_KILLS=50, long)
+	PYTHONPATH=tests $(BIN)/python -m support.mirror_kills --count $(MIRROR_KILLS) $(if $(SEED),--seed $(SEED))
+
 .PHONY: runbook
 runbook: $(VENV)/.installed-test | tools   ## make each trouble of docs/runbook.md; Prometheus names it
 	$(BIN)/pytest tests/conformance/test_runbook.py

@@ -189,7 +189,7 @@ OWN = (
     Row(
         "moldau.transaction.interval.ms",
         _INT,
-        500,
+        200,
         "The longest time that a transaction of the mirror is open.",
         validator=Range(1),
     ),
