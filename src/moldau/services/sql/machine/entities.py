@@ -63,6 +63,8 @@ _ROWS = {
     "tables": "tables",
     "queries": "queries",
     "kafka_topics": "topics",
+    "kafka_topics_extended": "topics",
+    "queryDescriptions": "queryDescriptions",
     "function_names": "functions",
     "variables": "variables",
     "source_descriptions": "sourceDescriptions",
