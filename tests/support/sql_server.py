@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -14,19 +18,18 @@ from moldau.services.sql.config import SqlConfig
 from moldau.services.sql.service import SqlService
 from support.http_service import Running, running
 
-__all__ = ["SqlServer", "sql_server"]
+__all__ = ["SqlProcess", "SqlServer", "sql_process", "sql_server"]
 
 V1 = "application/vnd.ksql.v1+json"
 _TIMEOUT_S = 60
 
 
-class SqlServer:
+class SqlRequests:
     """Requests to a server; errors are raised by `execute` and given back by `post`."""
 
-    def __init__(self, service: Running) -> None:
-        self.service = service
-        self.url = service.url
-        self._client = httpx.Client(base_url=service.url, timeout=_TIMEOUT_S)
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self._client = httpx.Client(base_url=url, timeout=_TIMEOUT_S)
 
     def post(self, path: str, body: Any, **headers: str) -> httpx.Response:
         content = body if isinstance(body, bytes) else json.dumps(body).encode()
@@ -67,10 +70,59 @@ class SqlServer:
         return LaterRows(self, sql, count, properties)
 
 
+class SqlServer(SqlRequests):
+    """A server in this process."""
+
+    def __init__(self, service: Running) -> None:
+        super().__init__(service.url)
+        self.service = service
+
+
+class SqlProcess(SqlRequests):
+    """A server in a process of its own, that can be killed."""
+
+    def __init__(self, process: subprocess.Popen[str], url: str) -> None:
+        super().__init__(url)
+        self.process = process
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait(_TIMEOUT_S)
+
+
+@contextmanager
+def sql_process(bootstrap: str, folder: Path, **properties: str) -> Iterator[SqlProcess]:
+    """`properties` with underscores for dots."""
+    folder.mkdir(parents=True, exist_ok=True)
+    command = [sys.executable, "-m", "moldau.cli", "sql", "start", "--port", "0"]
+    command += ["--bootstrap-server", bootstrap]
+    texts = {"ksql_streams_state_dir": str(folder / "state"), **properties}
+    for name, value in texts.items():
+        command += ["--override", f"{name.replace('_', '.')}={value}"]
+    with (
+        (folder / "log").open("w") as log,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True) as process,
+    ):
+        try:
+            assert process.stdout is not None
+            shown = ""
+            while "Ctrl-C stops it." not in shown:
+                line = process.stdout.readline()
+                assert line, shown + (folder / "log").read_text()
+                shown += line
+            found = re.search(r"listening  (\S+)", shown)
+            assert found is not None
+            yield SqlProcess(process, found[1])
+        finally:
+            if process.poll() is None:
+                process.terminate()
+            process.wait(_TIMEOUT_S)
+
+
 class LaterRows:
     """Rows of a push query that is read in a thread."""
 
-    def __init__(self, server: SqlServer, sql: str, count: int, properties: dict[str, Any]) -> None:
+    def __init__(self, server: SqlRequests, sql: str, count: int, properties: dict[str, Any]) -> None:
         self.rows: list[Any] = []
         self.header: Any = None
         self._started = threading.Event()

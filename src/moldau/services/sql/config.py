@@ -22,6 +22,7 @@ ksql.schema.registry.url                  string   ""          h
 ksql.connect.url                          string   ""          h
 ksql.queries.file                         string   -           h
 ksql.advertised.listener                  string   -           m
+ksql.access.validator.enable              string   auto        l  {on,off,auto}
 ksql.heartbeat.enable                     boolean  false       m
 ksql.heartbeat.send.interval.ms           long     100         m  >=1
 ksql.heartbeat.check.interval.ms          long     200         m  >=1

@@ -15,6 +15,7 @@ from moldau.client.topics import TopicPartition
 from moldau.data.errors import DataError
 from moldau.data.schema_language import SchemaError
 from moldau.serde.registry_client import SchemaRegistryClient
+from moldau.services.sql.access import AccessValidator
 from moldau.services.sql.assertions import Assertions
 from moldau.services.sql.cluster import ClusterTopics, RemoteRegistry
 from moldau.services.sql.commands import Command, CommandConflict, CommandLog
@@ -51,11 +52,13 @@ from moldau.sql.syntax.parser import substitute
 from moldau.sql.syntax.statements import (
     AssertSchema,
     AssertTopic,
+    CreateAsSelect,
     CreateConnector,
     Describe,
     DropConnector,
     DropSource,
     Explain,
+    InsertInto,
     PrintTopic,
     Query,
     Show,
@@ -116,6 +119,7 @@ class SqlCore:
         self.rows = RowWriter(settings, lambda: self.engine)
         self.host = QueryHost(config, self.admin)
         self.peers = Peers(config, self.host)
+        self.access = AccessValidator(config["ksql.access.validator.enable"], self.admin)
         self._connectors = Connectors(config["ksql.connect.url"])
         self._assertions = Assertions(config, self.topics, self.registry_client)
         self._commands: CommandLog | None = None
@@ -252,6 +256,8 @@ class SqlCore:
             )
         if isinstance(statement, Show | Describe | Explain):
             return [self._listed(statement, text, session)]
+        self.access.check(statement, text, self.engine.metastore)
+        self._check_room(statement)
         elsewhere = self._elsewhere(statement, text)
         if elsewhere is not None:
             return [elsewhere]
@@ -314,7 +320,10 @@ class SqlCore:
         found = self.engine.execute(statement, text, session)
         if not isinstance(found, Listing):
             raise KsqlException("nothing was listed")
-        return entities.listing(text, found, session.properties)
+        listed = entities.listing(text, found, session.properties)
+        for each in entities.query_descriptions(listed):
+            each["queryErrors"] = [fault.entity for fault in self.host.failures(each["id"])]
+        return listed
 
     def _after(self, result: Result, session: Session, *, replayed: bool = False) -> None:
         """Do in the cluster what a statement wants done."""
@@ -330,6 +339,17 @@ class SqlCore:
             case _:
                 # Queries of a source that was dropped end with it.
                 self._stop_unknown()
+
+    def _check_room(self, statement: Statement) -> None:
+        limit = self.config["ksql.query.persistent.active.limit"]
+        adds = isinstance(statement, CreateAsSelect | InsertInto)
+        if adds and len(self.engine.queries) >= limit:
+            raise KsqlException(
+                "Not executing statement(s) as it would cause the number of active, persistent "
+                "queries to exceed the configured limit. Use the TERMINATE command to terminate "
+                "existing queries before creating new queries. Configure the limit via the "
+                f"'ksql.query.persistent.active.limit' property. Current limit: {limit}"
+            )
 
     def _start(self, query: PersistentQuery, properties: Mapping[str, Any]) -> None:
         try:
@@ -370,6 +390,7 @@ class SqlCore:
                 error_code=BAD_STATEMENT,
                 statement=text,
             )
+        self.access.check(statement, text, self.engine.metastore)
         return PreparedQuery(statement, text, session)
 
     def ends_of(self, topic: str) -> dict[TopicPartition, int]:

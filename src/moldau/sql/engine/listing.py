@@ -65,10 +65,14 @@ class Lister:
                 return Listing("streams", self._sources("STREAM", extended=statement.extended))
             case "TABLES":
                 return Listing("tables", self._sources("TABLE", extended=statement.extended))
+            case "QUERIES" if statement.extended:
+                rows = [self.explain(each).rows[0] for each in self._queries.values()]
+                return Listing("queryDescriptions", rows)
             case "QUERIES":
                 return Listing("queries", [_query(each) for each in self._queries.values()])
             case "TOPICS":
-                return Listing("kafka_topics", self._topic_rows(statement))
+                kind = "kafka_topics_extended" if statement.extended else "kafka_topics"
+                return Listing(kind, self._topic_rows(statement))
             case "FUNCTIONS":
                 return Listing("function_names", self._function_rows())
             case "TYPES":
@@ -212,6 +216,7 @@ class Lister:
             "sinkKafkaTopics": [] if sink is None else [sink.topic],
             "topology": str(query.built.topology.describe()),
             "executionPlan": plan_summary(query.plan.step, query.id),
+            "queryType": "PERSISTENT",
             "state": query.state,
             "overriddenProperties": query.settings,
         }

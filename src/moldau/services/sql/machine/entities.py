@@ -63,6 +63,8 @@ _ROWS = {
     "tables": "tables",
     "queries": "queries",
     "kafka_topics": "topics",
+    "kafka_topics_extended": "topics",
+    "queryDescriptions": "queryDescriptions",
     "function_names": "functions",
     "variables": "variables",
     "source_descriptions": "sourceDescriptions",
@@ -91,3 +93,9 @@ def listing(text: str, found: Listing, overwritten: Mapping[str, Any]) -> Entity
         case _:
             entity[_ROWS[kind]] = rows
     return entity
+
+
+def query_descriptions(entity: Entity) -> list[Entity]:
+    """The descriptions of queries that an entity holds."""
+    found = entity.get("queryDescriptions", [])
+    return [*found, entity["queryDescription"]] if "queryDescription" in entity else list(found)

@@ -59,7 +59,7 @@ def _session(inner: Read) -> Read:
     def read(data: bytes) -> str:
         end, start = struct.unpack(">qq", data[-2 * _WINDOW_BYTES :])
         _check_window(start, end)
-        return f"[{inner(data[: -2 * _WINDOW_BYTES])}@{start}/{end}]"
+        return f"[{inner(_not_empty(data[: -2 * _WINDOW_BYTES]))}@{start}/{end}]"
 
     return read
 
@@ -70,7 +70,7 @@ def _windowed(inner: Read) -> Read:
     def read(data: bytes) -> str:
         (start,) = struct.unpack(">q", data[-_WINDOW_BYTES:])
         _check_window(start, start)
-        return f"[{inner(data[:-_WINDOW_BYTES])}@{start}/-]"
+        return f"[{inner(_not_empty(data[:-_WINDOW_BYTES]))}@{start}/-]"
 
     return read
 
@@ -82,6 +82,12 @@ _TIMES: Final = ((946_684_800_000, 4_102_444_800_000), (0, 1_000_000_000))
 def _check_window(start: int, end: int) -> None:
     if not any(low <= start <= end < high for low, high in _TIMES):
         raise ValueError("not the times of a window")
+
+
+def _not_empty(data: bytes) -> bytes:
+    if not data:
+        raise ValueError("no key before the window")
+    return data
 
 
 _SIMPLE: Final[tuple[tuple[str, Read], ...]] = (
