@@ -62,7 +62,7 @@ def test_the_plan_is_shown() -> None:
     ],
 )
 def test_what_is_not_the_same_is_refused(query: str, reason: str) -> None:
-    kind = "TABLE" if "COUNT" in query or "tab" in query and "JOIN" not in query else "STREAM"
+    kind = "TABLE" if "COUNT" in query or ("tab" in query and "JOIN" not in query) else "STREAM"
     with pytest.raises(KsqlException, match=reason):
         engine().execute_script(f"CREATE {kind} o WITH (engine='spark-sql') AS {query};")
 

@@ -11,13 +11,13 @@ from moldau.sql.sparksql.compiler import SPARK_TYPES, NotTheSame, SparkPlan
 from moldau.sql.types import Column
 
 if TYPE_CHECKING:
-    import pandas
+    import pyarrow
     from pyspark.sql import DataFrame
 
 __all__ = ["run"]
 
 _KEY, _TIME, _NOTHING = "__key", "__timestamp", "__is_null"
-Frames = Callable[[Iterator["pandas.DataFrame"]], Iterator["pandas.DataFrame"]]
+Batches = Callable[[Iterator["pyarrow.RecordBatch"]], Iterator["pyarrow.RecordBatch"]]
 
 
 def run(plan: SparkPlan, records: DataFrame) -> DataFrame:
@@ -38,13 +38,13 @@ def run(plan: SparkPlan, records: DataFrame) -> DataFrame:
     )
     columns = [(each.name, SPARK_TYPES[each.type]) for each in plan.schema.value]
     extra = [(_KEY, "binary"), (_TIME, "bigint"), (_NOTHING, "boolean")]
-    read = plain.mapInPandas(_reader(plan), _schema([*columns, *extra]))
+    read = plain.mapInArrow(_reader(plan), _schema([*columns, *extra]))
     for condition in plan.filters:
         # What a stream holds without a value is not there for a filter.
         read = read.where(f"NOT {_NOTHING} AND {condition}")
     selected = [f"{source} AS `{name}`" for name, source in plan.columns]
     chosen = read.selectExpr(*selected, *(name for name, _ in extra))
-    return chosen.mapInPandas(_writer(plan), "key binary, value binary, timestamp bigint")
+    return chosen.mapInArrow(_writer(plan), "key binary, value binary, timestamp bigint")
 
 
 def _schema(columns: list[tuple[str, str]]) -> str:
@@ -57,93 +57,72 @@ def _serde(info: FormatInfo, columns: tuple[Column, ...], features: Any, *, is_k
     return found.serde(columns, features, None, is_key=is_key)
 
 
-def _reader(plan: SparkPlan) -> Frames:
+def _reader(plan: SparkPlan) -> Batches:
     source = plan.source
     schema, topic = source.schema, source.topic
     keys, values = source.key_format, source.value_format
-    names = [each.name for each in plan.schema.value]
+    names = [*(each.name for each in plan.schema.value), _KEY, _TIME, _NOTHING]
+    kinds = [*(SPARK_TYPES[each.type] for each in plan.schema.value), "binary", "bigint", "boolean"]
 
-    def read(frames: Iterator[pandas.DataFrame]) -> Iterator[pandas.DataFrame]:
-        import pandas
-
+    def read(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         key_serde = _serde(keys.format, schema.key, keys.features, is_key=True)
         value_serde = _serde(values.format, schema.value, values.features, is_key=False)
         nothing = (None,) * len(schema.value)
         no_key = (None,) * len(schema.key)
-        for frame in frames:
+        for batch in batches:
             found = []
-            given = zip(
-                frame["key"], frame["value"], frame["partition"], frame["offset"],
-                frame["timestamp"], strict=True,
-            )  # fmt: skip
-            for key, value, partition, offset, time in given:
+            for each in batch.to_pylist():
                 try:
-                    row = value_serde.deserialize(topic, value)
-                    key_row = key_serde.deserialize(topic, key)
+                    row = value_serde.deserialize(topic, each["value"])
+                    key_row = key_serde.deserialize(topic, each["key"])
                 except Exception:  # a record that cannot be read is skipped
                     continue
-                found.append(
-                    (
-                        *(nothing if row is None else row), int(time), int(partition), int(offset),
-                        *(key_row or no_key), key, int(time), row is None,
-                    )
-                )  # fmt: skip
-            made = pandas.DataFrame(found, columns=[*names, _KEY, _TIME, _NOTHING], dtype="object")
-            yield made
+                time, place = each["timestamp"], (each["partition"], each["offset"])
+                columns = (nothing if row is None else row) + (time, *place)
+                found.append((*columns, *(key_row or no_key), each["key"], time, row is None))
+            yield _batch(found, names, kinds)
 
     return read
 
 
-def _writer(plan: SparkPlan) -> Frames:
+def _writer(plan: SparkPlan) -> Batches:
     sink = plan.sink
     if sink is None:
         raise NotTheSame("the query writes to no topic")
     schema, topic = sink.schema, sink.topic
     keys, values = sink.key_format, sink.value_format
     source_keys, source_schema = plan.source.key_format, plan.source.schema
-    names = [name for name, _ in plan.columns]
-    kinds = [plan.sink_schema.find(name) for name in names]
-    whole = [each is not None and SPARK_TYPES[each.type] in ("int", "bigint") for each in kinds]
 
-    def write(frames: Iterator[pandas.DataFrame]) -> Iterator[pandas.DataFrame]:
-        import pandas
-
+    def write(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         old_keys = _serde(source_keys.format, source_schema.key, source_keys.features, is_key=True)
         key_serde = _serde(keys.format, schema.key, keys.features, is_key=True)
         value_serde = _serde(values.format, schema.value, values.features, is_key=False)
-        for frame in frames:
+        for batch in batches:
             found = []
-            for row in frame.astype(object).itertuples(index=False, name=None):
+            for row in zip(*(each.to_pylist() for each in batch.columns), strict=True):
                 *columns, key, time, is_null = row
-                value = None
-                if not is_null:
-                    value = tuple(
-                        _plain(each, is_whole)
-                        for each, is_whole in zip(columns, whole, strict=True)
-                    )
-                key_row = old_keys.deserialize(topic, _bytes(key))
-                found.append(
-                    (
-                        key_serde.serialize(topic, key_row),
-                        value_serde.serialize(topic, value),
-                        int(time),
-                    )
-                )
-            yield pandas.DataFrame(found, columns=["key", "value", "timestamp"])
+                key_row = old_keys.deserialize(topic, key)
+                value = None if is_null else value_serde.serialize(topic, tuple(columns))
+                found.append((key_serde.serialize(topic, key_row), value, time))
+            yield _batch(found, ["key", "value", "timestamp"], ["binary", "binary", "bigint"])
 
     return write
 
 
-def _bytes(value: Any) -> bytes | None:
-    return None if value is None else bytes(value)
+def _batch(rows: list[Any], names: list[str], kinds: list[str]) -> pyarrow.RecordBatch:
+    import pyarrow
 
-
-def _plain(value: Any, is_whole: bool) -> Any:
-    """What pandas has made of a value: a missing number may have become NaN, an int a float."""
-    if value is None:
-        return None
-    if is_whole:
-        return None if value != value else int(value)
-    if hasattr(value, "item"):
-        return value.item()
-    return bytes(value) if isinstance(value, bytearray | memoryview) else value
+    types = {
+        "boolean": pyarrow.bool_(),
+        "int": pyarrow.int32(),
+        "bigint": pyarrow.int64(),
+        "double": pyarrow.float64(),
+        "string": pyarrow.string(),
+        "binary": pyarrow.binary(),
+    }
+    columns = list(zip(*rows, strict=True)) if rows else [()] * len(names)
+    arrays = [
+        pyarrow.array(list(column), types[kind])
+        for column, kind in zip(columns, kinds, strict=True)
+    ]
+    return pyarrow.RecordBatch.from_arrays(arrays, names=names)
