@@ -91,6 +91,9 @@ class Functions(Protocol):
     def kind(self, name: str) -> FunctionKind | None:
         """What the name stands for; None if no function has it."""
 
+    def names(self) -> list[str]:
+        """Of all functions."""
+
     def scalar(
         self, name: str, arguments: Sequence[Argument], resolve_lambda: LambdaResolver
     ) -> ScalarCall:

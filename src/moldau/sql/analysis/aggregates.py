@@ -140,7 +140,7 @@ class _Visitor:
     def _call(self, node: FunctionCall, function: str | None) -> None:
         kind = self._functions.kind(node.name)
         if kind is None:
-            raise unknown_function(node.name)
+            raise unknown_function(node.name, self._functions)
         if kind == "aggregate":
             if not node.arguments:
                 node = replace(node, arguments=(self._default,))

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Literal as Choice
 
+from moldau.config.suggestions import did_you_mean
 from moldau.sql.analysis.names import maybe_synthetic_key
 from moldau.sql.errors import KsqlException
 from moldau.sql.ports import Functions
@@ -362,7 +363,14 @@ class _Analyzer:
                 f"cannot be resolved. '{shown}' must be a column in the source schema since "
                 "PARTITION BY is applied on the input."
             )
-        raise KsqlException(f"{column.prefix}{clause} column '{shown}' {message}")
+        names = [
+            each.name
+            for alias, schema in schemas.items()
+            if column.source in (None, alias)
+            for each in schema.columns
+        ]
+        hint = did_you_mean(column.name, dict.fromkeys(names))
+        raise KsqlException(f"{column.prefix}{clause} column '{shown}' {message}{hint}")
 
     def _check_kafka_format(self) -> None:
         kafka = [

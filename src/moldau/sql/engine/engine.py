@@ -37,6 +37,7 @@ from moldau.sql.pull.executor import PullQuery
 from moldau.sql.sources.data_source import DataSource
 from moldau.sql.sources.metastore import MetaStore, already_exists
 from moldau.sql.sources.properties import SourceProperties, insert_query_id
+from moldau.sql.sparksql.compiler import SparkPlan, compiled
 from moldau.sql.syntax import parser
 from moldau.sql.syntax.expressions import ColumnRef
 from moldau.sql.syntax.parser import ParsedStatement
@@ -252,17 +253,26 @@ class KsqlEngine:
                 )
             raise already_exists(plan.kind, sink.name, before.kind)
         _check_kind(statement, plan)
+        spark = self._spark_plan(properties, plan)
         self._queries.register_sink(plan, sink, properties)
         self.metastore.put(replace(sink, sql=sql), replace=statement.or_replace)
         self.metastore.add_reads(sink.name, [each.name for each in plan.sources])
         try:
-            return self._queries.start(
+            started = self._queries.start(
                 self._queries.new_sink_id(plan, sink), sql, plan, settings, sink=sink.name
             )
+            started.query.spark = spark
+            return started
         except KsqlException:
             if before is None:
                 self.metastore.delete(sink.name)
             raise
+
+    def _spark_plan(self, properties: SourceProperties, plan: QueryPlan) -> SparkPlan | None:
+        """With ENGINE='spark-sql': the query for Spark, or the reason why it is not the same."""
+        if str(properties.get("ENGINE") or "").lower() != "spark-sql":
+            return None
+        return compiled(plan.step, self.functions)
 
     def _insert_into(self, statement: InsertInto, sql: str, session: Session) -> Result:
         settings = self._settings(session)
@@ -350,6 +360,9 @@ class KsqlEngine:
             sql,
             self._settings(session),
         )
+        if isinstance(inner, CreateAsSelect):
+            properties = SourceProperties(inner.properties, is_query=True)
+            planned.spark = self._spark_plan(properties, planned.plan)
         return self.lister.explain(planned)
 
     def _set(self, statement: SetProperty, sql: str, session: Session) -> Result:

@@ -215,7 +215,9 @@ class Lister:
             "sinks": [] if query.sink is None else [query.sink],
             "sinkKafkaTopics": [] if sink is None else [sink.topic],
             "topology": str(query.built.topology.describe()),
-            "executionPlan": plan_summary(query.plan.step, query.id),
+            "executionPlan": plan_summary(query.plan.step, query.id)
+            if query.spark is None
+            else str(query.spark),
             "queryType": "PERSISTENT",
             "state": query.state,
             "overriddenProperties": query.settings,

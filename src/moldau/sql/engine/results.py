@@ -7,6 +7,7 @@ from typing import Any
 
 from moldau.sql.planning.planner import QueryPlan
 from moldau.sql.sources.data_source import DataSource
+from moldau.sql.sparksql.compiler import SparkPlan
 from moldau.sql.topology.builder import BuiltTopology
 
 
@@ -31,6 +32,8 @@ class PersistentQuery:
     is_insert: bool = False
     state: str = "RUNNING"
     settings: dict[str, Any] = field(default_factory=dict)
+    #: With ENGINE='spark-sql': the same query for Spark.
+    spark: SparkPlan | None = None
 
     @property
     def sources(self) -> list[DataSource]:

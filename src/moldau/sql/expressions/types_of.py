@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from moldau.config.suggestions import did_you_mean
 from moldau.sql.errors import KsqlException, KsqlStatementException
 from moldau.sql.expressions.coercion import common_type
 from moldau.sql.ports import (
@@ -251,7 +252,7 @@ class ExpressionTypes:
     def scalar(self, node: FunctionCall, variables: Variables = _NONE) -> ResolvedCall:
         """The signature of a scalar function that fits."""
         if self.functions.kind(node.name) is None:
-            raise unknown_function(node.name)
+            raise unknown_function(node.name, self.functions)
         lambdas: dict[int, Variables] = {}
 
         def resolve(index: int, inputs: tuple[SqlType, ...]) -> SqlType:
@@ -301,8 +302,9 @@ class ExpressionTypes:
         return self.functions.aggregate(node.name, arguments, literals)
 
 
-def unknown_function(name: str) -> KsqlException:
-    return KsqlException(f"Can't find any functions with the name '{name}'")
+def unknown_function(name: str, functions: Functions) -> KsqlException:
+    hint = did_you_mean(name.upper(), functions.names())
+    return KsqlException(f"Can't find any functions with the name '{name}'{hint and '.' + hint}")
 
 
 def literal_type(node: Literal) -> SqlType | None:

@@ -50,6 +50,9 @@ class _NotFlat(Exception):
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
     """A number of more than one byte, still in zigzag, and where it ends."""
+    byte = data[at + 1]
+    if byte < 0x80:
+        return data[at] & 0x7F | byte << 7, at + 2
     shift = found = 0
     while True:
         byte = data[at]
@@ -64,6 +67,10 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 
 def _long(number: int) -> bytes:
     left = (number << 1) ^ (number >> 63)
+    if left < 0x4000:
+        return bytes((left & 0x7F | 0x80, left >> 7)) if left > 0x7F else bytes((left,))
+    if left < 0x20_0000:
+        return bytes((left & 0x7F | 0x80, left >> 7 & 0x7F | 0x80, left >> 14))
     data = bytearray()
     while left > 0x7F:
         data.append(left & 0x7F | 0x80)

@@ -86,11 +86,16 @@ def value_reader(sql_type: SqlType) -> Callable[[bytes], Any]:
 def _reader(sql_type: SqlType) -> Callable[[bytes], Any]:
     quick, careful = _quick(sql_type), by_rules(sql_type)
     decoder = _EXACT if _has_decimal(sql_type) else _QUICK
-    decode = decoder.decode
+    # The scanner in C, without what the decoder does about space around a document.
+    scan = decoder.scan_once
 
     def read(data: bytes) -> Any:
         try:
-            return quick(decode(data.decode()))
+            text = data.decode()
+            value, end = scan(text, 0)
+            if end != len(text):
+                raise _NotQuick
+            return quick(value)
         except Exception:
             # Not exactly what was expected: the rules say what it is, or what is wrong.
             return careful(parse(data))

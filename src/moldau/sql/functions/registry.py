@@ -126,6 +126,9 @@ class FunctionRegistry:
             case None:
                 return None
 
+    def names(self) -> list[str]:
+        return list(self._functions)
+
     def function(self, name: str) -> Function:
         found = self._functions.get(name.upper())
         if found is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from moldau.config.suggestions import did_you_mean
 from moldau.sql.errors import KsqlException, ReferentialIntegrityException
 from moldau.sql.sources.data_source import DataSource
 from moldau.sql.syntax.statements import SourceKind
@@ -65,7 +66,7 @@ class MetaStore:
         del self._sources[name]
 
     def hint(self, name: str, kind: SourceKind | None = None) -> str:
-        """Sources whose names differ from this one only in upper and lower case."""
+        """Sources whose names differ from this one in upper and lower case, or are much like it."""
         matches = sorted(
             (
                 each
@@ -75,7 +76,8 @@ class MetaStore:
             key=lambda each: each.name,
         )
         if not matches:
-            return ""
+            near = [each.name for each in self._sources.values() if kind in (None, each.kind)]
+            return did_you_mean(name, near)
         if len(matches) > 1:
             shown = [f'"{each.name}" ({each.kind})' for each in matches]
             last = " or " if len(shown) == 2 else ", or "

@@ -49,6 +49,8 @@ _SOURCE_ONLY = {
     "SOURCE_CONNECTOR": "STRING",
     "SOURCED_BY_CONNECTOR": "STRING",
 }
+_QUERY_ONLY = {"ENGINE": "STRING"}
+_ENGINES = ("streams", "spark-sql")
 _INSERT = {"QUERY_ID": "STRING"}
 _RANGES = {"INT": 31, "SHORT": 15, "LONG": 63}
 _WINDOW_TYPES = ("SESSION", "HOPPING", "TUMBLING")
@@ -60,7 +62,7 @@ class SourceProperties:
     """The properties of a CREATE statement, checked. `is_query`: of CREATE ... AS SELECT."""
 
     def __init__(self, literals: Mapping[str, Literal], *, is_query: bool) -> None:
-        allowed = _COMMON if is_query else _COMMON | _SOURCE_ONLY
+        allowed = _COMMON | (_QUERY_ONLY if is_query else _SOURCE_ONLY)
         self.values = _parsed(literals, allowed)
         self._is_query = is_query
         topic = self.values.get("KAFKA_TOPIC")
@@ -70,6 +72,12 @@ class SourceProperties:
             )
         if topic is not None and not topic:
             raise KsqlException("Invalid value  for property KAFKA_TOPIC: String must be non-empty")
+        engine = self.values.get("ENGINE", "streams")
+        if engine.lower() not in _ENGINES:
+            raise KsqlException(
+                f"Invalid value {engine} for property ENGINE: String must be one of: "
+                f"{', '.join(_ENGINES)}"
+            )
         self._check_formats()
         _check_time_format(self.values.get("TIMESTAMP_FORMAT"))
         for name in ("KEY_DELIMITER", "VALUE_DELIMITER"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NoReturn
 
+from moldau.config.suggestions import closest_name
 from moldau.sql.errors import ParsingException
 from moldau.sql.syntax.expressions import Position
 from moldau.sql.syntax.lexer import EOF, KEYWORDS, NOT_RESERVED, RESERVED, Text, Token
@@ -143,15 +144,32 @@ class Cursor:
         if after in kinds and token.kind != EOF:
             if token.kind in RESERVED:
                 self.error(_reserved(token.text))
-            self.error(_expecting(kinds))
+            self.error(_expecting(kinds) + self._meant(kinds))
         if len(kinds) == 1 and token.kind in _AFTER and token.kind != EOF:
             self.error(f"missing {_shown(kinds)} at '{token.text}'")
-        self.error(_expecting(kinds))
+        self.error(_expecting(kinds) + self._meant(kinds))
 
-    def no_viable(self) -> NoReturn:
-        """Nothing that may stand here starts with this token."""
+    def _meant(self, kinds: tuple[str, ...] = ()) -> str:
+        """The keyword that a name here, or the one before it, is a misspelling of."""
+        words = [each for each in kinds if each.isalpha()] or sorted(KEYWORDS)
+        if kinds and words[0] not in kinds and ";" not in kinds:
+            return ""
+        choices = ((self.index, words), (self.index - 1, sorted(KEYWORDS)))
+        for index, candidates in choices:
+            token = self._tokens[max(index, 0)]
+            if token.kind == "IDENTIFIER" and len(token.text) > 2:
+                guess = closest_name(token.text.upper(), candidates)
+                if guess is not None:
+                    return f"\nDid you mean '{guess}' instead of '{token.text}'?"
+        return ""
+
+    def no_viable(self, *words: str) -> NoReturn:
+        """Nothing that may stand here starts with this token; `words` are what may."""
         at = self.position
-        self.error(f"Syntax error at or near '{self.token.text}' at line {at.line}:{at.column}")
+        self.error(
+            f"Syntax error at or near '{self.token.text}' at line {at.line}:{at.column}"
+            f"{self._meant(words)}"
+        )
 
     def unknown_statement(self) -> NoReturn:
         word = self.token.text

@@ -47,6 +47,7 @@ _SHOWN = {
     "TYPES": "TYPES",
     "VARIABLES": "VARIABLES",
 }
+_DROPPED = ("STREAM", "TABLE", "CONNECTOR", "TYPE")
 _SHOWN_EXTENDED = {"STREAMS", "TABLES", "QUERIES", "TOPICS"}
 
 
@@ -123,7 +124,7 @@ class StatementParser:
             what = at.next().kind
             extended = at.accept("EXTENDED")
             return Show(what=what, extended=extended, scope=scope, position=position)  # type: ignore[arg-type]
-        return at.no_viable()
+        return at.no_viable(*_SHOWN, *sorted(_SHOWN_EXTENDED), "CONNECTORS")
 
     def _describe(self, position: Position) -> Statement:
         at = self._at
@@ -244,8 +245,8 @@ class StatementParser:
         at = self._at
         at.next()
         what = at.kind
-        if what not in ("STREAM", "TABLE", "CONNECTOR", "TYPE"):
-            at.no_viable()
+        if what not in _DROPPED:
+            at.no_viable(*_DROPPED)
         at.next()
         if_exists = at.accept("IF", "EXISTS")
         if what == "CONNECTOR":

@@ -15,7 +15,7 @@ from moldau.streams.machine.getters import (
     View,
     store_view,
 )
-from moldau.streams.records import Change, Record, RecordContext
+from moldau.streams.records import Change, Record, RecordContext, ValueAndTimestamp
 from moldau.streams.stores.base import StoreBuilder
 from moldau.streams.topology.graph import GraphNode
 from moldau.streams.topology.handles import (
@@ -54,7 +54,7 @@ class _ContextTable(TableSupplier):
             if found is None:
                 return None
             value = self.compute(key, found.value, found.timestamp, None)
-            return None if value is None else found._replace(value=value)
+            return None if value is None else ValueAndTimestamp(value, found.timestamp)
 
         return View(parent.store_names, lambda context: Computed(parent.bind(context), compute))
 

@@ -55,6 +55,7 @@ class AddColumns(Processor):
         self._keys = keys
         self._headers = headers
         self._read_time = read_time
+        self._is_plain = headers is None and read_time is None
 
     def process(self, record: Record[Any, Any]) -> None:
         row = record.value
@@ -63,6 +64,10 @@ class AddColumns(Processor):
             return
         where: RecordContext = self.context.record_context
         timestamp = record.timestamp
+        if self._is_plain:
+            row += (timestamp, where.partition, where.offset, *self._keys(record.key))
+            self.context.forward(Record(record.key, row, timestamp, record.headers))
+            return
         if self._read_time is not None:
             try:
                 timestamp = self._read_time(record.key, row)

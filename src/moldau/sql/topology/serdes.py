@@ -102,22 +102,26 @@ class _InternalSerde:
     application's id.
     """
 
-    __slots__ = ("_application_id", "_inner")
+    __slots__ = ("_application_id", "_inner", "_topics")
 
     def __init__(self, inner: RowSerde, application_id: str) -> None:
         self._inner = inner
         self._application_id = application_id
+        #: A query has few stores and internal topics, and each row asks for the name of one.
+        self._topics: dict[str, str] = {}
 
     def _topic(self, name: str) -> str:
-        if name.startswith(self._application_id):
-            return name
-        return f"{self._application_id}-{name}-changelog"
+        found = name
+        if not name.startswith(self._application_id):
+            found = f"{self._application_id}-{name}-changelog"
+        self._topics[name] = found
+        return found
 
     def serialize(self, topic: str, value: tuple[Any, ...] | None) -> bytes | None:
-        return self._inner.serialize(self._topic(topic), value)
+        return self._inner.serialize(self._topics.get(topic) or self._topic(topic), value)
 
     def deserialize(self, topic: str, data: bytes | None) -> tuple[Any, ...] | None:
-        return self._inner.deserialize(self._topic(topic), data)
+        return self._inner.deserialize(self._topics.get(topic) or self._topic(topic), data)
 
 
 def _contains_map(kind: SqlType) -> bool:

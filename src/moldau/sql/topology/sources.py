@@ -104,7 +104,7 @@ class SourceBuilder:
             return (*row, *headers(where.headers), where.partition, where.offset)
 
         def timed(key: Any, row: Any, timestamp: int, where: RecordContext | None) -> Any:
-            return (*row[:plain], timestamp, *row[plain:], *keys(key))
+            return row[:plain] + (timestamp,) + row[plain:] + keys(key)
 
         with_place = context_table(table._at, placed, store)
         found = None

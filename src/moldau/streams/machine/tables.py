@@ -107,7 +107,9 @@ class DerivedTable(TableSupplier):
 
         def compute(key: Any, found: Found) -> Found:
             value = None if found is None else self.compute(key, found.value)
-            return None if found is None or value is None else found._replace(value=value)
+            if found is None or value is None:
+                return None
+            return ValueAndTimestamp(value, found.timestamp)
 
         return View(parent.store_names, lambda context: Computed(parent.bind(context), compute))
 

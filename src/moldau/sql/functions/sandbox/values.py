@@ -41,9 +41,7 @@ def _composed(kind: SqlType, leaf: Callable[[SqlType], Convert], *, as_tuple: bo
             fields = [_composed(each, leaf, as_tuple=as_tuple) for _, each in kind.fields]
             made = tuple if as_tuple else list
             return _nullable(
-                lambda value: made(
-                    [read(each) for read, each in zip(fields, value, strict=True)]
-                )
+                lambda value: made([read(each) for read, each in zip(fields, value, strict=True)])
             )
     return _nullable(leaf(kind))
 

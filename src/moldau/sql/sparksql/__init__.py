@@ -1,0 +1,1 @@
+"""Queries with ENGINE='spark-sql': compiled to DataFrame operators where the result is the same."""
