@@ -37,6 +37,8 @@ from moldau.pipelines.machine.records import (
     View,
 )
 from moldau.pipelines.registry import Registry
+from moldau.pipelines.tasks.machine.choosing import choose, engine_of
+from moldau.pipelines.tasks.machine.expressions import NotTranslated
 from moldau.spark.runtime.places import DEFAULT_FOLDER
 
 if TYPE_CHECKING:
@@ -81,6 +83,8 @@ class PipelineInfo:
     queries: tuple[QueryRecord, ...] = ()
     progress: ProgressRecord | None = None
     activity: str | None = None
+    #: `spark`, or `task` for a pipeline that runs without Spark.
+    engine: str = "spark"
     #: Of a hosted application: how many instances are wanted, and how many run.
     instances: int | None = None
     instances_running: int | None = None
@@ -316,10 +320,13 @@ class Pipelines:
                     generation=1,
                     revision=1,
                     finite=finite,
+                    settings=_engine(fields, None, checkpoint),
                     updated_at_ms=_now_ms(),
                 )
             self._check_deployment(present)
-            changed = present.definition != fields or self._is_over(present)
+            settings = _engine(fields, present, checkpoint)
+            moved = settings.get("engine") != engine_of(present.settings)
+            changed = present.definition != fields or moved or self._is_over(present)
             return replace(
                 present,
                 definition=fields,
@@ -328,6 +335,7 @@ class Pipelines:
                 generation=present.generation + 1,
                 revision=present.revision + changed,
                 finite=finite,
+                settings=settings,
                 delete_checkpoint=False,
                 updated_at_ms=_now_ms(),
             )
@@ -469,6 +477,7 @@ class _Looked:
             queries=() if status is None else status.queries,
             progress=None if status is None else status.progress,
             activity=None if status is None else status.activity,
+            engine=engine_of(record.settings),
             instances=_instances(record.definition),
             instances_running=None if status is None else status.instances_running,
             last_error=None if status is None else status.last_error,
@@ -487,6 +496,26 @@ def _shown_state(record: PipelineRecord, status: StatusRecord | None) -> State:
     elif state in (State.RUNNING, State.STARTING):
         return State.STOPPING
     return state
+
+
+def _engine(
+    fields: Mapping[str, Any], present: PipelineRecord | None, checkpoint: str
+) -> Mapping[str, Any]:
+    if is_application(fields):
+        return {}
+    from moldau.pipelines.tasks.offsets import has_checkpoint
+
+    try:
+        return choose(
+            fields,
+            None if present is None else present.settings,
+            has_checkpoint=has_checkpoint(checkpoint),
+        )
+    except NotTranslated as error:
+        raise PipelineError(
+            f"engine: task cannot run {fields['name']}: {error}",
+            hint="leave `engine` out, or write engine: spark",
+        ) from None
 
 
 def _instances(definition: Mapping[str, Any]) -> int | None:
@@ -516,7 +545,7 @@ def _has_failed(info: PipelineInfo) -> bool:
     if info.state == State.RESTARTING:
         return _TOO_BUSY not in info.last_error.message
     if info.state == State.RUNNING:
-        return info.instances is not None and info.attempts > 0
+        return (info.instances is not None or info.engine == "task") and info.attempts > 0
     return info.state == State.FAILED
 
 

@@ -244,7 +244,7 @@ def _print_list(found: Sequence[PipelineInfo], arguments: argparse.Namespace) ->
 
 def _engine(info: PipelineInfo) -> str:
     """What runs it: micro-batches of Spark, or instances of a program."""
-    return "spark" if info.instances is None else f"{info.instances} hosted"
+    return info.engine if info.instances is None else f"{info.instances} hosted"
 
 
 def _condition(info: PipelineInfo) -> str:
@@ -355,6 +355,7 @@ def _lines_of(info: PipelineInfo) -> Iterator[tuple[str, str]]:
         trigger = str(info.definition.get("trigger", ""))
         yield "Trigger", "as fast as possible" if trigger in ("", "0 seconds") else trigger
     if info.instances is None:
+        yield "Engine", info.engine
         yield "Connector", info.connector or str(info.definition.get("connector", "auto"))
     yield "Checkpoint", info.checkpoint
     yield "Generation", f"{info.generation}, revision {info.revision}"

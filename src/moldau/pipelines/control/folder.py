@@ -86,6 +86,8 @@ class ControlFolder:
         self.secrets = self.path / "secrets"
         #: The files of hosted applications.
         self.applications = self.path / "applications"
+        #: The files of pipelines that run without Spark.
+        self.tasks = self.path / "tasks"
         #: The loop's own log.
         self.output = self.path / "control.log"
         self._lock = self.path / "control.lock"

@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from moldau.pipelines.machine.records import PipelineRecord, QueryRecord
+from moldau.pipelines.tasks.machine.choosing import begun_by_task
+from moldau.pipelines.tasks.offsets import continued
 from moldau.spark.hosting.machine.beats import Summary
 
 __all__ = ["USER_ID", "Look", "Sessions", "is_gone"]
@@ -38,6 +40,8 @@ class Look:
     activity: str | None = None
     #: Of a hosted application.
     summary: Summary | None = None
+    #: Why a pipeline without Spark has to move to Spark.
+    handover: str | None = None
 
 
 def is_gone(error: BaseException) -> bool:
@@ -66,6 +70,8 @@ class Sessions:
         from moldau.spark.sessions import topic_format
 
         definition = self.definition(record)
+        if begun_by_task(record.settings):
+            definition = continued(definition, record, self._bootstrap_servers)
         session = self.open(record.name, url, session_id)
         session.conf.set("spark.sql.streaming.stopTimeout", STOP_TIMEOUT)
         queries = build.start(

@@ -41,6 +41,7 @@ from moldau.pipelines.machine.records import (
     StatusRecord,
 )
 from moldau.pipelines.registry import Registry
+from moldau.pipelines.tasks.machine.choosing import TASK, engine_of
 from moldau.spark.hosting.machine.beats import Summary
 
 __all__ = ["PipelineWatch", "Published", "Rounds"]
@@ -79,8 +80,9 @@ class PipelineWatch:
         """What its queries, or its instances, do just now."""
         self.activity = activity_of(look.activity)
         self.instances_running = None
-        if look.summary is not None:
+        if look.summary is not None and self.activity is None:
             self.activity = look.summary.activity
+        if look.summary is not None:
             self.instances_running = look.summary.running
 
     def shown(self, status: StatusRecord) -> StatusRecord:
@@ -130,9 +132,7 @@ class Rounds:
         self._events: queue.Queue[Event | tuple[StatusRecord, Look]] = queue.Queue()
         self._logs = PipelineLogs(folder.logs, now=time.time)
         self._server = ServerWatch(server)
-        self._workers = Workers(
-            config, self._logs, self._server, folder.secrets, folder.applications
-        )
+        self._workers = Workers(config, self._logs, self._server, folder)
         # Three: callers of a server that hangs all wait, and its check must not wait behind them.
         self._pool = ThreadPoolExecutor(_WORKERS, thread_name_prefix="pipelines")
         self._lookers = ThreadPoolExecutor(_WORKERS, thread_name_prefix="looks")
@@ -227,10 +227,7 @@ class Rounds:
         }
 
     def _wanted(self) -> events.SpecsRead:
-        specs = {
-            name: Spec(record.desired, record.revision, record.finite, record.delete_checkpoint)
-            for name, record in self._own().items()
-        }
+        specs = {name: _spec_of(record) for name, record in self._own().items()}
         return events.SpecsRead(specs, self._folder.keep_server)
 
     # Looking.
@@ -283,6 +280,9 @@ class Rounds:
         if look.progress is not None:
             self._on_progress(name, watch, progress_record(look.progress))
         watch.see(look)
+        if look.handover is not None:
+            reason = look.handover
+            self._submit(lambda: self._workers.hand_over(name, reason), lambda error: events.Tick())
         if look.summary is not None:
             self._take(_instances_seen(name, look.summary))
         record = self._own().get(name)
@@ -453,6 +453,16 @@ class Rounds:
         names = [name for name in self._own() if self._reconciler.status(name) is not None]
         self._published.pipelines = {name: self._status(name).to_json() for name in names}
         self._published.server_id = self._server.server_id
+
+
+def _spec_of(record: PipelineRecord) -> Spec:
+    return Spec(
+        record.desired,
+        record.revision,
+        record.finite,
+        record.delete_checkpoint,
+        TASK if engine_of(record.settings) == TASK else None,
+    )
 
 
 def _instances_seen(name: str, summary: Summary) -> events.InstancesSeen:

@@ -11,6 +11,7 @@ import shutil
 import threading
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,14 +19,17 @@ from moldau.client import Admin, OffsetAndMetadata, TopicPartition
 from moldau.client.errors import KafkaError
 from moldau.invariant import present
 from moldau.pipelines.control.applications import Applications
+from moldau.pipelines.control.folder import ControlFolder
 from moldau.pipelines.control.logs import PipelineLogs
 from moldau.pipelines.control.machine import events
 from moldau.pipelines.control.machine.progress import mirror_group, read_offsets
 from moldau.pipelines.control.queries import Look, Sessions
+from moldau.pipelines.control.tasks import Tasks
 from moldau.pipelines.errors import PipelineError
 from moldau.pipelines.machine.applications import is_application
 from moldau.pipelines.machine.records import Desired, ErrorRecord, PipelineRecord, StatusRecord
 from moldau.pipelines.registry import Registry, connection_config
+from moldau.pipelines.tasks.machine.choosing import TASK, engine_of, moved_to_spark
 
 __all__ = ["ServerWatch", "Workers"]
 
@@ -102,21 +106,17 @@ class Workers:
         config: Mapping[str, str],
         logs: PipelineLogs,
         watch: ServerWatch,
-        secrets: Path,
-        applications: Path,
+        folder: ControlFolder,
     ) -> None:
         self._bootstrap_servers = config["bootstrap.servers"]
         self._config = config
         self._logs = logs
         self._watch = watch
-        self._secrets = secrets
-        self._sessions = Sessions(self._bootstrap_servers, config, secrets)
-        self._applications = Applications(
-            applications,
-            self._sessions,
-            logs,
-            connection_config(self._bootstrap_servers, config),
-        )
+        self._secrets = folder.secrets
+        self._sessions = Sessions(self._bootstrap_servers, config, folder.secrets)
+        connection = connection_config(self._bootstrap_servers, config)
+        self._tasks = Tasks(folder.tasks, connection)
+        self._applications = Applications(folder.applications, self._sessions, logs, connection)
         self._admin: Admin | None = None
         self._admin_lock = threading.Lock()
         self._mirrored: dict[str, dict[TopicPartition, int]] = {}
@@ -130,10 +130,16 @@ class Workers:
         if is_application(record.definition):
             started = self._applications.start(record, self._url(), effect.session_id)
             return events.Started(record.name, started)
+        if engine_of(record.settings) == TASK:
+            definition = self._sessions.definition(record).to_json()
+            self._tasks.start(record, definition, effect.session_id)
+            return events.Started(record.name, (), "moldau")
         queries, connector = self._sessions.start(record, self._url(), effect.session_id)
         return events.Started(record.name, queries, connector)
 
     def reattach(self, status: StatusRecord) -> events.Reattached:
+        if status.engine == TASK:
+            return events.Reattached(status.name, found=True)
         session_id = present(status.session_id, f"{status.name} has run in a session")
         found = self._sessions.reattach(status.name, self._url(), session_id, status.queries)
         if found:
@@ -141,7 +147,9 @@ class Workers:
         return events.Reattached(status.name, found)
 
     def stop(self, status: StatusRecord) -> events.Stopped:
-        if status.session_id is not None:
+        if status.engine == TASK:
+            self._tasks.stop(status)
+        elif status.session_id is not None:
             url = self._url()
             self._applications.stop(status)
             self._sessions.close(status.name, url, status.session_id, status.queries)
@@ -164,11 +172,14 @@ class Workers:
             if record is not None and record.desired is Desired.DELETED and delete_checkpoint:
                 _delete_checkpoint(record.checkpoint)
             if registry.change(name, gone) is None:
+                self._tasks.remove(name)
                 self._logs.remove(name)
                 shutil.rmtree(self._secrets / name, ignore_errors=True)
         return events.Removed(name)
 
     def look(self, name: str, record: PipelineRecord | None, status: StatusRecord | None) -> Look:
+        if status is not None and status.engine == TASK:
+            return self._tasks.look(status)
         look = self._sessions.look(name)
         if record is not None and is_application(record.definition):
             return look if status is None else self._applications.look(status, look)
@@ -177,6 +188,25 @@ class Workers:
         if official and look.progress is not None and record is not None:
             self._mirror(record, look.progress)
         return look
+
+    def hand_over(self, name: str, reason: str) -> events.Tick:
+        """Let Spark continue a pipeline where its task has stopped: another revision."""
+
+        def moved(present: PipelineRecord | None) -> PipelineRecord | None:
+            if present is None or engine_of(present.settings) != TASK:
+                return present
+            return replace(
+                present,
+                settings=moved_to_spark(present.settings),
+                generation=present.generation + 1,
+                revision=present.revision + 1,
+                updated_at_ms=int(time.time() * 1000),
+            )
+
+        with Registry(self._bootstrap_servers, config=self._config) as registry:
+            registry.change(name, moved)
+        self._logs.write(name, "INFO", f"continues with micro-batches of Spark: {reason}")
+        return events.Tick()
 
     def explain(self, error: BaseException, record: PipelineRecord | None) -> ErrorRecord:
         """A failure in the user's terms; all that is known is its detail."""

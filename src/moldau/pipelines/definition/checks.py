@@ -64,6 +64,7 @@ SOURCE_SETTINGS = (
 )
 SINK_SETTINGS = ("exactlyOnce", "allowLoop")
 CONNECTORS = ("auto", "moldau", "kafka")
+ENGINES = ("auto", "spark", "task")
 
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,200}")
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
@@ -91,6 +92,8 @@ class Checkable(Protocol):
     def errors(self) -> str: ...
     @property
     def connector(self) -> str: ...
+    @property
+    def engine(self) -> str: ...
     @property
     def kafka(self) -> Mapping[str, str]: ...
     @property
@@ -517,4 +520,10 @@ def _errors(pipeline: Checkable) -> Iterable[_Mistake]:
             pipeline.place,
             f"connector: unknown connector {pipeline.connector!r}",
             suggestion(pipeline.connector, CONNECTORS) or f"known are {', '.join(CONNECTORS)}",
+        )
+    if pipeline.engine not in ENGINES:
+        yield _mistake(
+            pipeline.place,
+            f"engine: unknown engine {pipeline.engine!r}",
+            suggestion(pipeline.engine, ENGINES) or f"known are {', '.join(ENGINES)}",
         )

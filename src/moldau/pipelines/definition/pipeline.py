@@ -77,6 +77,7 @@ def draft_of(reading: Reading) -> Draft:
         dead_letter=arguments["dead_letter"],
         errors=arguments["errors"],
         connector=arguments["connector"],
+        engine=arguments["engine"],
         kafka=arguments["kafka"],
         place=arguments["place"],
     )
@@ -94,6 +95,7 @@ class Draft:
     dead_letter: str | None
     errors: str
     connector: str
+    engine: str
     kafka: Mapping[str, str]
     place: Place | None
 
@@ -111,6 +113,7 @@ class Pipeline:
     dead_letter: str | None
     errors: str
     connector: str
+    engine: str
     kafka: Mapping[str, str]
     checkpoint: str | None
     base: str
@@ -130,6 +133,7 @@ class Pipeline:
         dead_letter: str | None = None,
         errors: str = FAIL,
         connector: str = "auto",
+        engine: str = "auto",
         kafka: Mapping[str, Any] | None = None,
         checkpoint: str | None = None,
         base: str | Path | None = None,
@@ -148,6 +152,7 @@ class Pipeline:
         put(self, "dead_letter", dead_letter)
         put(self, "errors", errors)
         put(self, "connector", connector)
+        put(self, "engine", engine)
         put(self, "kafka", {key: str(value) for key, value in (kafka or {}).items()})
         put(self, "checkpoint", checkpoint)
         put(self, "base", str(Path(base).absolute() if base is not None else Path.cwd()))
@@ -179,6 +184,8 @@ class Pipeline:
         fields["outputMode"] = self.output_mode
         fields["errors"] = self.errors
         fields["connector"] = self.connector
+        if self.engine != "auto":
+            fields["engine"] = self.engine
         if self.dead_letter is not None:
             fields["dead_letter"] = self.dead_letter
         if self.kafka:

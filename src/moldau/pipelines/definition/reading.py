@@ -51,6 +51,7 @@ _FIELDS = (
     "dead_letter",
     "errors",
     "connector",
+    "engine",
     "kafka",
     "checkpoint",
 )
@@ -81,6 +82,7 @@ class PipelineArguments(TypedDict):
     dead_letter: str | None
     errors: str
     connector: str
+    engine: str
     kafka: Mapping[str, str]
     checkpoint: str | None
     base: str
@@ -161,6 +163,7 @@ class _Reader:
             dead_letter=_text_or_none(fields.get("dead_letter")),
             errors=str(fields.get("errors", FAIL)).lower(),
             connector=str(fields.get("connector", "auto")).lower(),
+            engine=str(fields.get("engine", "auto")).lower(),
             kafka={str(key): _text(value) for key, value in kafka.items()},
             checkpoint=_text_or_none(fields.get("checkpoint")),
             base=str(fields.get("base") or self._base or Path.cwd()),

@@ -167,6 +167,8 @@ class StatusRecord:
     progress: ProgressRecord | None = None
     #: What its main query does just now.
     activity: str | None = None
+    #: `task` for a pipeline that runs without Spark.
+    engine: str | None = None
     #: How many instances of a hosted application run.
     instances_running: int | None = None
     updated_at_ms: int = 0

@@ -78,9 +78,14 @@ class _Run:
         if not keep:
             self.status = replace(self.status, session_id=None, server_id=None, queries=())
 
+    @property
+    def is_task(self) -> bool:
+        """Whether it runs without Spark."""
+        return self.status.engine is not None
+
     def is_lost(self, server_id: str | None) -> bool:
         """Whether it ran on another server than the one that runs now."""
-        if self.busy or self.status.server_id == server_id:
+        if self.busy or self.status.server_id == server_id or self.is_task:
             return False
         return self.status.session_id is not None
 
@@ -186,7 +191,7 @@ class Reconciler:
         if self._keep_server or self._server.has_run:
             return True
         return any(
-            spec.desired is Desired.RUNNING and self._may_run(name, spec)
+            spec.desired is Desired.RUNNING and spec.engine is None and self._may_run(name, spec)
             for name, spec in self._specs.items()
         )
 
@@ -267,7 +272,7 @@ class Reconciler:
         run = self._runs[event.name]
         run.busy = run.remembered = False
         server_runs = self._server.id is not None and self._server.id == run.status.server_id
-        if event.error is not None and server_runs:
+        if event.error is not None and (server_runs or run.is_task):
             # Nothing else may be done while it could still run: the stop is retried.
             attempts = run.status.attempts + 1
             delay_ms = self._backoff.delay_ms(attempts, self._random)
@@ -376,7 +381,10 @@ class Reconciler:
             return
         if changed:
             run.status = replace(run.status, attempts=0, retry_at_ms=None)
-        if self._server.id is None or now_ms < (run.status.retry_at_ms or 0):
+        if now_ms < (run.status.retry_at_ms or 0):
+            return
+        server_id = self._server.id if spec.engine is None else None
+        if server_id is None and spec.engine is None:
             return
         if self._starts_under_way() >= self._starts_at_once_max:
             return
@@ -387,13 +395,14 @@ class Reconciler:
             run.status,
             restarts=0 if changed else run.status.restarts + again,
             revision=spec.revision,
-            server_id=self._server.id,
+            server_id=server_id,
             session_id=session_id,
             queries=(),
+            engine=spec.engine,
         )
         run.set(State.STARTING, now_ms)
         yield Report(name)
-        yield Start(name, spec.revision, self._server.id, session_id)
+        yield Start(name, spec.revision, server_id or "", session_id)
 
     def _starts_under_way(self) -> int:
         return sum(run.busy and run.status.state is State.STARTING for run in self._runs.values())

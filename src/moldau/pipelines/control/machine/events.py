@@ -41,6 +41,8 @@ class Spec:
     revision: int
     finite: bool = False
     delete_checkpoint: bool = False
+    #: `task` if it runs without Spark.
+    engine: str | None = None
 
 
 # Events.

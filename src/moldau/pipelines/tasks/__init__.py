@@ -1,0 +1,1 @@
+"""Small pipelines without Spark: stateless ones, several in one Python process."""

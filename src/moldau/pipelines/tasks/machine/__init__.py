@@ -1,0 +1,1 @@
+"""What this package decides: pure code without clock, randomness, files or sockets."""
