@@ -110,6 +110,15 @@ MIRROR_KILLS ?= 50
 mirror-kills: $(VENV)/.installed-test   ## SIGKILLs of a mirror and its clusters while groups move (MIRROR_KILLS=50, long)
 	PYTHONPATH=tests $(BIN)/python -m support.mirror_kills --count $(MIRROR_KILLS) $(if $(SEED),--seed $(SEED))
 
+.PHONY: examples
+examples: $(VENV)/.installed-test | tools elasticsearch   ## run all examples, use cases and exercises (minutes)
+	$(BIN)/pytest tests/conformance/test_examples_clients.py tests/conformance/test_learn.py \
+	  tests/conformance/test_examples_use_cases.py tests/conformance/test_testing_examples.py
+
+.PHONY: site
+site: $(VENV)/.installed-test   ## build the documentation site in build/site
+	$(BIN)/python tools/build_site.py
+
 .PHONY: runbook
 runbook: $(VENV)/.installed-test | tools   ## make each trouble of docs/runbook.md; Prometheus names it
 	$(BIN)/pytest tests/conformance/test_runbook.py

@@ -1,6 +1,7 @@
-"""Commit log: a store that writes every change to a compacted topic first, and restores itself from it.
+"""Commit log: a store that writes every change to a compacted topic, and restores itself from it.
 
-Two replicas follow the same log. One loses its state and has the same again when it has read the log.
+Two replicas follow the same log. One that begins with nothing has the same state when it has read
+the log.
 """
 
 import random

@@ -1,4 +1,4 @@
-"""Event sourcing: accounts are what their events make of them, with snapshots and replay to any time.
+"""Event sourcing: accounts are what their events make of them, with snapshots and replays.
 
 Events are never changed. A snapshot is the state at an offset: what follows is replayed from there.
 """

@@ -1,4 +1,4 @@
-"""Log aggregation: lines of files and syslog messages in one topic, with their origin and severity."""
+"""Log aggregation: lines of files and syslog messages in one topic, with origin and severity."""
 
 import logging
 import logging.handlers
@@ -21,18 +21,22 @@ def from_file(line: str) -> dict[str, str]:
 
 
 def from_syslog(message: dict) -> dict[str, str]:
-    severity = message.get("severity", message.get("level"))
-    return {"origin": "syslog", "severity": SEVERITIES[severity], "text": message["message"]}
+    severity = SEVERITIES[message["level"]]
+    return {"origin": "syslog", "severity": severity, "text": message["message"]}
 
 
 def build() -> Topology:
     builder = StreamsBuilder()
-    files = builder.stream("log-files", value_serde="json").map_values(from_file)
-    syslog = builder.stream("syslog", value_serde="json").map_values(from_syslog)
+    files = builder.stream("log-files", key_serde="string", value_serde="json").map_values(
+        from_file
+    )
+    syslog = builder.stream("syslog", key_serde="string", value_serde="json").map_values(
+        from_syslog
+    )
     together = files.merge(syslog)
-    together.to("logs", value_serde="json")
+    together.to("logs", key_serde="string", value_serde="json")
     together.filter(lambda _, entry: entry["severity"] in ("error", "critical")).to(
-        "errors", value_serde="json"
+        "errors", key_serde="string", value_serde="json"
     )
     return builder.build()
 

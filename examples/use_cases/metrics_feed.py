@@ -9,8 +9,10 @@ import time
 from stage import Stage
 
 from moldau.streams import Materialized, StreamsBuilder, TimeWindows, Topology
+from moldau.streams.errors import InvalidStateStoreError
 
 ALARM = 90
+HOUR = 3_600_000
 BEGIN = int(time.time() - 3600) // 10 * 10_000
 
 
@@ -31,7 +33,7 @@ def build() -> Topology:
         .aggregate(
             lambda: {"samples": 0, "load": 0, "highest": 0},
             add,
-            store=Materialized(name="load-per-host", value_serde="json"),
+            store=Materialized(name="load-per-host", value_serde="json", retention=2 * HOUR),
         )
     )
     (
@@ -55,13 +57,13 @@ with Stage(__doc__) as stage:
         stage.fact(f"host-{host}", lambda host=host: bar(host))
 
     def average(host: int, window: int) -> float | None:
-        found = running.store("load-per-host").fetch(f"host-{host}", BEGIN + window * 10_000)
-        return None if found is None else found.value["load"] / found.value["samples"]
+        found = running.store("load-per-host").get(f"host-{host}", BEGIN + window * 10_000)
+        return None if found is None else found[0]["load"] / found[0]["samples"]
 
     def bar(host: int) -> str:
         try:
             value = average(host, seconds // 10 - 1) or 0
-        except Exception:  # The store is being restored.
+        except InvalidStateStoreError:  # Its partition is being assigned.
             value = 0
         return f"{'█' * int(value // 4):<25} {value:5.1f} %"
 
@@ -80,7 +82,7 @@ with Stage(__doc__) as stage:
     def right() -> bool:
         try:
             return all(average(*each) == expected(*each) for each in everything)
-        except Exception:
+        except InvalidStateStoreError:
             return False
 
     stage.until(right, "the dashboard shows everything")

@@ -1,4 +1,4 @@
-"""Recommendations: what others bought with it, from a global table that every instance holds whole."""
+"""Recommendations: what others bought with it, from a table that every instance holds whole."""
 
 from collections import Counter, defaultdict
 from itertools import permutations

@@ -5,8 +5,8 @@
         stage.fact("payments", lambda: sent)          # a line of the live view
         stage.check("each payment counts once", ...)  # judged at the end
 
-Without --bootstrap-server a broker is started, and its data is removed afterwards. --short runs with
-less data. The exit status is 1 if a check fails.
+Without --bootstrap-server a broker is started, and its data is removed afterwards. --short runs
+with less data. The exit status is 1 if a check fails.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from rich.table import Table
 
 from moldau.client import Admin, Consumer, NewTopic, Producer, TopicPartition
 from moldau.client.errors import TopicExistsError
-from moldau.streams import KafkaStreams, Topology
+from moldau.streams import KafkaStreams, State, Topology
 from moldau.testing import Broker
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -52,6 +52,7 @@ class Stage:
         self._given: str | None = given.bootstrap_server
         self._facts: dict[str, Callable[[], object]] = {}
         self._failed = 0
+        self._applications: list[KafkaStreams] = []
         self._resources = ExitStack()
         self._console = Console()
         self._live: Live | None = None
@@ -60,7 +61,9 @@ class Stage:
         # The databases and search servers that the tests start.
         sys.path.append(str(ROOT / "tests"))
         enter = self._resources.enter_context
-        self.folder = Path(enter(tempfile.TemporaryDirectory(prefix="moldau-example-")))
+        self.folder = Path(
+            enter(tempfile.TemporaryDirectory(prefix="moldau-example-", ignore_cleanup_errors=True))
+        )
         self.bootstrap = (
             self._given
             or enter(
@@ -146,6 +149,8 @@ class Stage:
     def until(self, condition: Callable[[], object], what: str) -> None:
         deadline = time.monotonic() + SECONDS_MAX
         while not condition():
+            if any(each.state is State.ERROR for each in self._applications):
+                raise SystemExit("the application has failed")
             if time.monotonic() > deadline:
                 raise SystemExit(f"waited {SECONDS_MAX:.0f} s until {what}")
             time.sleep(0.1)
@@ -158,7 +163,7 @@ class Stage:
 
     def streams(self, topology: Topology, application_id: str, **settings: Any) -> KafkaStreams:
         """An application, beside the program, until its end."""
-        return self._resources.enter_context(
+        started = self._resources.enter_context(
             KafkaStreams(
                 topology,
                 application_id=application_id,
@@ -168,6 +173,8 @@ class Stage:
                 **settings,
             )
         )
+        self._applications.append(started)
+        return started
 
     def service(self, *command: str) -> str:
         """A service of the moldau command; its address."""
@@ -187,7 +194,9 @@ class Stage:
     def connector(self, worker: str, name: str, **config: object) -> None:
         """Creates a connector and waits until its tasks run."""
         settings = {key.replace("_", "."): str(value) for key, value in config.items()}
-        ask(f"{worker}/connectors/{name}/config", settings, method="PUT")
+        # A worker whose group is rebalancing answers with 409.
+        path = f"{worker}/connectors/{name}/config"
+        self.until(lambda: ask(path, settings, method="PUT"), f"the worker takes {name}")
         status: dict[str, Any] = {}
 
         def runs() -> bool:

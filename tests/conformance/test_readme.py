@@ -89,7 +89,9 @@ def test_the_commands_of_the_readme_need_no_installed_package() -> None:
 
 
 def test_links_of_the_documentation_lead_somewhere() -> None:
-    for document in [ROOT / "README.md", ROOT / "ARCHITECTURE.md", *(ROOT / "docs").glob("*.md")]:
+    examples = sorted((ROOT / "examples").rglob("README.md"))
+    documents = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", *(ROOT / "docs").rglob("*.md")]
+    for document in [*documents, *examples]:
         # Without blocks and words of code, in which brackets mean something else.
         prose = re.sub(r"```.*?```|`[^`\n]*`", "", document.read_text(), flags=re.DOTALL)
         for target in re.findall(r"\]\(([^)#:]+)\)", prose):
