@@ -277,6 +277,7 @@ class S3Flow(Flow):
         return {
             "objects": {
                 "connector.class": "S3Sink", "topics": "numbers",
+                "value.converter": "JsonConverter", "value.converter.schemas.enable": "false",
                 "flush.size": str(FLUSH_SIZE), "format.class": "JsonFormat",
                 "consumer.override.session.timeout.ms": "6000",
                 **self.minio.config(self._bucket),
