@@ -47,16 +47,13 @@ class JsonReader:
         """The value of a message that begins as the one before did, so that only its payload is
         read; None if it does not, or is not what it seems.
         """
-        plan = self._prefix_plan
-        if (
-            self._prefix is None
-            or plan is None
-            or not data.startswith(self._prefix)
-            or data[-1:] != b"}"
-        ):
+        prefix, plan = self._prefix, self._prefix_plan
+        if prefix is None or plan is None:
+            return None
+        if not data.startswith(prefix) or data[-1:] != b"}":
             return None
         try:
-            node = json_text.parse(data[len(self._prefix) : -1], decimals=True)
+            node = json_text.parse(data[len(prefix) : -1], decimals=True)
         except ValueError:
             return None
         return SchemaAndValue(self._prefix_schema, plan(node))

@@ -96,9 +96,11 @@ class JsonWriter:
         plans = [(each.name, self.plan(each.schema)) for each in schema.fields]
 
         def write(each: Any) -> Any:
-            if type(each) is not Struct or each.schema is not schema:
-                if not isinstance(each, Struct) or each.schema != schema:
-                    return general(each)
+            if not isinstance(each, Struct):
+                return general(each)
+            # Mostly it is the same object, which is faster to see than that it is equal.
+            if each.schema is not schema and each.schema != schema:
+                return general(each)
             pairs = zip(plans, each.values, strict=True)
             return {name: plan(value) for (name, plan), value in pairs}
 
