@@ -1,7 +1,7 @@
 """GroupMember: this worker in the group of workers, a classic one of the protocol type `connect`.
 
 `ClassicGroup` sends the requests. The leader computes who runs what
- (`moldau.connect.machine.assignment`). A worker keeps running its work while it joins
+(`moldau.connect.machine.assignment`). A worker keeps running its work while it joins
 again; what is revoked is stopped first, and then it joins once more, so that others can have it.
 """
 
