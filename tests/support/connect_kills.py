@@ -153,8 +153,9 @@ class _PostgresFlow(Flow):
             try:
                 with self.server.cluster.connect(connect_timeout=5) as connection:
                     connection.execute(
-                        "INSERT INTO numbers SELECT n, 'x' FROM generate_series(%s::bigint, %s::bigint) n "
-                        "ON CONFLICT DO NOTHING", (first, last - 1),
+                        "INSERT INTO numbers SELECT n, 'x' "
+                        "FROM generate_series(%s::bigint, %s::bigint) n ON CONFLICT DO NOTHING",
+                        (first, last - 1),
                     )  # fmt: skip
                 return
             except psycopg.OperationalError:
@@ -277,6 +278,7 @@ class S3Flow(Flow):
         return {
             "objects": {
                 "connector.class": "S3Sink", "topics": "numbers",
+                "value.converter": "JsonConverter", "value.converter.schemas.enable": "false",
                 "flush.size": str(FLUSH_SIZE), "format.class": "JsonFormat",
                 "consumer.override.session.timeout.ms": "6000",
                 **self.minio.config(self._bucket),
@@ -473,9 +475,11 @@ def main() -> int:
             print(f"{name}: left out: {why}", flush=True)
             continue
         began = time.monotonic()
-        with tempfile.TemporaryDirectory(prefix=f"connect-kills-{name}-") as folder:
-            with moldau(Path(folder)) as broker:
-                found = run(name, Path(folder), broker.bootstrap, kills=options.count, seed=seed)
+        with (
+            tempfile.TemporaryDirectory(prefix=f"connect-kills-{name}-") as folder,
+            moldau(Path(folder)) as broker,
+        ):
+            found = run(name, Path(folder), broker.bootstrap, kills=options.count, seed=seed)
         shown = ", ".join(f"{key} {value}" for key, value in found.items())
         print(f"{name}: {shown}; each once, {time.monotonic() - began:.0f} s", flush=True)
     return 0

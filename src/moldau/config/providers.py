@@ -31,14 +31,24 @@ from moldau.config.variables import (
 )
 
 __all__ = [
+    "ConfigData",
     "ConfigProvider",
     "DirectoryConfigProvider",
     "EnvVarConfigProvider",
     "FileConfigProvider",
     "resolve",
+    "resolve_for_a_time",
 ]
 
 logger = logging.getLogger(__name__)
+
+
+class ConfigData(dict[str, str]):
+    """Values that are good for a time only: what is configured with them is looked up again."""
+
+    def __init__(self, values: Mapping[str, str], ttl_ms: int | None = None) -> None:
+        super().__init__(values)
+        self.ttl_ms = ttl_ms
 
 
 class ConfigProvider(Protocol):
@@ -49,7 +59,8 @@ class ConfigProvider(Protocol):
         ...
 
     def get(self, path: str, keys: Collection[str]) -> Mapping[str, str]:
-        """The values of these keys at `path`, as far as there are any."""
+        """The values of these keys at `path`, as far as there are any; `ConfigData` if they are
+        good for a time only."""
         ...
 
 
@@ -68,6 +79,16 @@ class _AllowedPaths:
         return path
 
 
+def _ttl_ms(configs: Mapping[str, Any]) -> int | None:
+    """`ttl.ms`, which Kafka's own providers of files do not have."""
+    text = str(configs.get("ttl.ms") or "")
+    if not text:
+        return None
+    if not text.isdecimal() or int(text) == 0:
+        raise ConfigError.invalid("ttl.ms", text, "must be a positive number of milliseconds")
+    return int(text)
+
+
 def _absolute(text: str) -> Path:
     path = Path(os.path.normpath(text))
     if not path.is_absolute():
@@ -82,6 +103,7 @@ class FileConfigProvider:
 
     def configure(self, configs: Mapping[str, Any]) -> None:
         self._allowed = _AllowedPaths(configs)
+        self._ttl_ms = _ttl_ms(configs)
 
     def get(self, path: str, keys: Collection[str]) -> Mapping[str, str]:
         file = self._allowed.resolve(path) if path else None
@@ -93,7 +115,7 @@ class FileConfigProvider:
             raise ConfigError(
                 f"Could not read properties from file {path}: {_reason(error)}"
             ) from None
-        return {key: values[key] for key in keys if key in values}
+        return ConfigData({key: values[key] for key in keys if key in values}, self._ttl_ms)
 
 
 class DirectoryConfigProvider:
@@ -101,6 +123,7 @@ class DirectoryConfigProvider:
 
     def configure(self, configs: Mapping[str, Any]) -> None:
         self._allowed = _AllowedPaths(configs)
+        self._ttl_ms = _ttl_ms(configs)
 
     def get(self, path: str, keys: Collection[str]) -> Mapping[str, str]:
         folder = self._allowed.resolve(path) if path else None
@@ -118,7 +141,7 @@ class DirectoryConfigProvider:
                     found[key] = file.read_text()
                 except (OSError, UnicodeDecodeError) as error:
                     raise ConfigError(f"Could not read file {file}: {_reason(error)}") from None
-        return found
+        return ConfigData(found, self._ttl_ms)
 
 
 class EnvVarConfigProvider:
@@ -157,37 +180,47 @@ def resolve(settings: Mapping[str, Any]) -> dict[str, Any]:
 
     Raises ConfigError for a provider that cannot be loaded or that fails.
     """
+    return resolve_for_a_time(settings)[0]
+
+
+def resolve_for_a_time(settings: Mapping[str, Any]) -> tuple[dict[str, Any], int | None]:
+    """As `resolve`, with the milliseconds after which a value may have changed; None if never."""
     specs = provider_specs(settings)
     if not specs:
-        return dict(settings)
+        return dict(settings), None
     providers = {spec.name: _load(spec) for spec in specs}
     own = {name: value for name, value in settings.items() if not is_provider_key(name)}
     try:
-        found = _look_up(providers, own)
+        found, ttl_ms = _look_up(providers, own)
     finally:
         for provider in providers.values():
             getattr(provider, "close", lambda: None)()
-    return {
+    resolved = {
         name: replace_variables(value, found.get) if isinstance(value, str) else value
         for name, value in own.items()
     }
+    return resolved, ttl_ms
 
 
 def _look_up(
     providers: Mapping[str, ConfigProvider], settings: Mapping[str, Any]
-) -> dict[Variable, str]:
-    """All values, each file read once."""
+) -> tuple[dict[Variable, str], int | None]:
+    """All values, each file read once, and how long they are good."""
     wanted: dict[tuple[str, str], set[str]] = {}
     for value in settings.values():
         if isinstance(value, str):
             for each in variables_in(value):
                 if each.provider in providers:
                     wanted.setdefault((each.provider, each.path), set()).add(each.key)
-    return {
-        Variable(name, path, key): str(value)
-        for (name, path), keys in wanted.items()
-        for key, value in providers[name].get(path, frozenset(keys)).items()
-    }
+    found: dict[Variable, str] = {}
+    times: list[int] = []
+    for (name, path), keys in wanted.items():
+        given = providers[name].get(path, frozenset(keys))
+        ttl_ms = getattr(given, "ttl_ms", None)
+        if ttl_ms is not None:
+            times.append(ttl_ms)
+        found |= {Variable(name, path, key): str(value) for key, value in given.items()}
+    return found, min(times, default=None)
 
 
 def _load(spec: ProviderSpec) -> ConfigProvider:

@@ -59,12 +59,18 @@ def is_running(url: str) -> bool:
 
 
 @pytest.mark.slow("kills a worker and waits for its session to end, then kills the database")
-def test_rows_are_copied_once_through_kills(broker: BrokerProcess, tmp_path: Path) -> None:
-    """`make connect-kills` does this at length, also with S3 and change data capture."""
-    if why := missing("jdbc"):
+@pytest.mark.parametrize(
+    ("flow", "kills", "seed", "wanted"),
+    [pytest.param("jdbc", 2, 6, (1, 1), id="jdbc"), pytest.param("cdc", 1, 4, (0, 1), id="cdc")],
+)
+def test_each_record_arrives_once_through_kills(
+    broker: BrokerProcess, tmp_path: Path, flow: str, kills: int, seed: int, wanted: tuple[int, int]
+) -> None:
+    """`make connect-kills` does this at length, also with S3."""
+    if why := missing(flow):
         pytest.skip(why)
-    found = run("jdbc", tmp_path, broker.bootstrap, kills=2, seed=6)
-    assert (found["workers"], found["target"]) == (1, 1)
+    found = run(flow, tmp_path, broker.bootstrap, kills=kills, seed=seed)
+    assert (found["workers"], found["target"]) == wanted
 
 
 @pytest.mark.long("kills a worker KILLS times (5), each time waiting for its session to end")

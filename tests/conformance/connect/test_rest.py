@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from support.connect_workers import WorkerUnderTest, distributed_worker
+from moldau.client import Producer
+from support.connect_workers import WorkerUnderTest, distributed_worker, standalone_worker
 from support.processes import BrokerProcess
 from support.waiting import eventually
 
@@ -292,3 +293,37 @@ def test_logger_levels(worker: WorkerUnderTest) -> None:
     assert worker.call("PUT", f"{path}?scope=cluster", {"level": "ERROR"}).status == 204
     eventually(lambda: worker.call("GET", path).body["level"] == "ERROR", what="the new level")
     assert worker.call("GET", "/admin/loggers/no.such").status == 404
+
+
+def test_values_of_providers_stay_out_of_the_config_topic_and_are_reloaded(
+    broker: BrokerProcess, tmp_path: Path
+) -> None:
+    secrets, target = tmp_path / "secrets.properties", tmp_path / "one.txt"
+    secrets.write_text(f"file={tmp_path}/one.txt\n")
+    settings = {
+        "config.providers": "file",
+        "config.providers.file.class": "org.apache.kafka.common.config.provider.FileConfigProvider",
+        "config.providers.file.param.ttl.ms": "500",
+    }
+    keys = {key.replace(".", "_"): value for key, value in settings.items()}
+    config = {
+        "connector.class": "FileStreamSink",
+        "topics": "secret-lines",
+        "file": f"${{file:{secrets}:file}}",
+    }
+    with (
+        Producer(bootstrap_servers=broker.bootstrap) as producer,
+        standalone_worker(broker.bootstrap, tmp_path, **keys) as worker,
+    ):
+        producer.send("secret-lines", b"first")
+        producer.flush()
+        assert worker.call("PUT", "/connectors/hidden/config", config).status == 201
+        eventually(lambda: target.exists() and target.read_text() == "first\n", what="a line")
+        tasks = worker.call("GET", "/connectors/hidden/tasks").body
+        assert [each["config"]["file"] for each in tasks] == [config["file"]]
+        secrets.write_text(f"file={tmp_path}/two.txt\n")
+        other = tmp_path / "two.txt"
+        eventually(other.exists, what="the task starts again with the new value")
+        producer.send("secret-lines", b"second")
+        producer.flush()
+        eventually(lambda: other.read_text() == "second\n", what="the second line")

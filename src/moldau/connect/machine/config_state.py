@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from moldau.config.variables import variables_in
 from moldau.connect.machine.ids import TargetState, TaskId
 
 Record = tuple[str, bytes | None]
@@ -61,6 +62,13 @@ def removal_records(name: str) -> list[Record]:
         (_CONNECTOR + name, None),
         (_TARGET + name, None),
     ]
+
+
+def with_variables(connector: Mapping[str, str | None], tasks: list[Config]) -> list[Config]:
+    """Task configurations with the connector's variables (`${file:...}`) in place of the values
+    that the connector was started with: what providers keep secret does not go into a topic."""
+    hidden = {key: text for key, text in connector.items() if text and variables_in(text)}
+    return [{**each, **{key: hidden[key] for key in hidden if key in each}} for each in tasks]
 
 
 def task_records(name: str, configs: list[Config]) -> list[Record]:

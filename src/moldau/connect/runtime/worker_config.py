@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any
 
 from moldau.config import ConfigDef, ConfigError
-from moldau.config.providers import resolve
+from moldau.config.providers import resolve, resolve_for_a_time
 from moldau.config.table import parse_table
 from moldau.connect.runtime.clients import check_policy
 
@@ -117,10 +117,16 @@ class WorkerConfig:
 
     def resolved(self, connector: Mapping[str, str | None]) -> dict[str, str]:
         """A connector's configuration with its variables replaced by the worker's providers."""
+        return self.resolved_for_a_time(connector)[0]
+
+    def resolved_for_a_time(
+        self, connector: Mapping[str, str | None]
+    ) -> tuple[dict[str, str], int | None]:
+        """With the milliseconds after which a value may have changed; None if never."""
         given = {key: each for key, each in connector.items() if each is not None}
-        found = resolve({**self.providers, **given})
+        found, ttl_ms = resolve_for_a_time({**self.providers, **given})
         # A connector may not bring providers of its own.
-        return {key: str(each) for key, each in found.items()}
+        return {key: str(each) for key, each in found.items()}, ttl_ms
 
 
 def _check_distributed(values: Mapping[str, Any]) -> None:

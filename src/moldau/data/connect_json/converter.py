@@ -7,7 +7,7 @@ from typing import Any
 from moldau.data import json_text
 from moldau.data.connect_json.options import JsonOptions
 from moldau.data.connect_json.reading import JsonReader, load
-from moldau.data.connect_json.writing import JsonWriter, dump
+from moldau.data.connect_json.writing import JsonWriter
 from moldau.data.errors import DataError
 from moldau.data.schema import Schema, SchemaAndValue
 
@@ -25,10 +25,10 @@ class JsonConverter:
         if schema is None and value is None:
             return None
         try:
-            payload = dump(self._writer.value(schema, value))
+            written, payload = self._writer.message(schema, value)
             if not self._options.schemas_enable:
                 return payload
-            return b'{"schema":%b,"payload":%b}' % (self._writer.schema(schema), payload)
+            return b'{"schema":%b,"payload":%b}' % (written, payload)
         except RecursionError:
             raise DataError("The value is nested too deeply for JSON") from None
 

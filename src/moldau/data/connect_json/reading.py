@@ -8,7 +8,7 @@ import json
 import math
 from collections.abc import Callable
 from decimal import Decimal
-from typing import Any
+from typing import Any, TypeAlias
 
 from moldau.data import json_text, logical
 from moldau.data.builders import checked
@@ -20,6 +20,9 @@ from moldau.data.struct import Struct
 _TYPES_BY_NAME = {name: each for each, name in TYPE_NAMES.items()}
 _ENVELOPE = b'{"schema":'
 _PAYLOAD = ',"payload":'
+#: Turns nodes of JSON into values of one schema.
+Plan: TypeAlias = Callable[[Any], Any]
+_RANGES = {each: (-(1 << bits - 1), (1 << bits - 1) - 1) for each, bits in INTEGER_BITS.items()}
 
 
 def load(data: bytes) -> Any:
@@ -37,18 +40,23 @@ class JsonReader:
         self._schemas: dict[str, Schema] = {}
         self._prefix: bytes | None = None
         self._prefix_schema: Schema | None = None
+        self._prefix_plan: Plan | None = None
+        self._plans: dict[Schema, Plan] = {}
 
     def after_prefix(self, data: bytes) -> SchemaAndValue | None:
         """The value of a message that begins as the one before did, so that only its payload is
         read; None if it does not, or is not what it seems.
         """
-        if self._prefix is None or not data.startswith(self._prefix) or data[-1:] != b"}":
+        prefix, plan = self._prefix, self._prefix_plan
+        if prefix is None or plan is None:
+            return None
+        if not data.startswith(prefix) or data[-1:] != b"}":
             return None
         try:
-            node = json_text.parse(data[len(self._prefix) : -1], decimals=True)
+            node = json_text.parse(data[len(prefix) : -1], decimals=True)
         except ValueError:
             return None
-        return SchemaAndValue(self._prefix_schema, self.value(self._prefix_schema, node))
+        return SchemaAndValue(self._prefix_schema, plan(node))
 
     def remember_prefix(self, data: bytes, schema: Schema | None) -> None:
         """Of a message as Connect writes it: the schema first, without spaces."""
@@ -59,6 +67,61 @@ class JsonReader:
         if text.startswith(_PAYLOAD, end):
             self._prefix = text[: end + len(_PAYLOAD)].encode()
             self._prefix_schema = schema
+            self._prefix_plan = self.plan(schema)
+
+    def plan(self, schema: Schema) -> Plan:
+        """What `value` does for a schema, with all that depends on the schema alone done once."""
+        found = self._plans.get(schema)
+        if found is None:
+            if len(self._plans) >= SCHEMAS_CACHED_MAX:
+                self._plans.clear()
+            found = self._plans[schema] = self._make_plan(schema)
+        return found
+
+    def _make_plan(self, schema: Schema) -> Plan:
+        value = self.value
+
+        def general(node: Any) -> Any:
+            return value(schema, node)
+
+        if logical.is_logical(schema):
+            return general
+        if schema.type is Type.STRUCT:
+            return self._struct_plan(schema, general)
+        if schema.type is Type.STRING:
+            return lambda node: node if type(node) is str else general(node)
+        if schema.type is Type.FLOAT64:
+            return lambda node: float(node) if type(node) is Decimal else general(node)
+        if schema.type in _RANGES:
+            low, high = _RANGES[schema.type]
+            return lambda node: node if type(node) is int and low <= node <= high else general(node)
+        return general
+
+    def _struct_plan(self, schema: Schema, general: Plan) -> Plan:
+        plans = [
+            (
+                each.name,
+                self.plan(each.schema),
+                # A null is fine; an array or a map may have one inside where none may be.
+                each.schema.optional,
+                each.schema.type in (Type.ARRAY, Type.MAP),
+            )
+            for each in schema.fields
+        ]
+
+        def read(node: Any) -> Any:
+            if type(node) is not dict:
+                return general(node)
+            get = node.get
+            values = []
+            for name, plan, optional, deep in plans:
+                value = plan(get(name))
+                if deep or (value is None and not optional):
+                    return general(node)
+                values.append(value)
+            return Struct.unchecked(schema, values)
+
+        return read
 
     def message(self, node: Any) -> SchemaAndValue:
         if not self._options.schemas_enable:

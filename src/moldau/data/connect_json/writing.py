@@ -5,8 +5,9 @@ from __future__ import annotations
 import base64
 import json
 import math
+from collections.abc import Callable
 from decimal import Decimal
-from typing import Any
+from typing import Any, TypeAlias
 
 from moldau.data import json_text, logical
 from moldau.data.connect_json.options import (
@@ -19,10 +20,23 @@ from moldau.data.errors import DataError
 from moldau.data.schema import INTEGER_BITS, Schema, Type
 from moldau.data.struct import Struct
 
+#: Turns values of one schema into what `dump` takes.
+Plan: TypeAlias = Callable[[Any], Any]
+
+#: Types whose values are written as they are, if they are exactly of this class.
+_AS_THEY_ARE: dict[Type, type] = {
+    **dict.fromkeys(INTEGER_BITS, int),
+    Type.BOOLEAN: bool,
+    Type.STRING: str,
+}
+
+
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
 
 def dump(node: Any) -> bytes:
     try:
-        text = json.dumps(node, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        text = _ENCODER.encode(node)
     except TypeError:
         # The standard module has no exact decimals.
         text = json_text.compact(node)
@@ -36,6 +50,61 @@ class JsonWriter:
     def __init__(self, options: JsonOptions) -> None:
         self._options = options
         self._schemas: dict[Schema | None, bytes] = {None: b"null"}
+        self._plans: dict[Schema, Plan] = {}
+        # Records of a topic have one schema for long: the last one is found without a hash.
+        self._last: tuple[Schema | None, bytes, Plan] | None = None
+
+    def message(self, schema: Schema | None, value: Any) -> tuple[bytes, bytes]:
+        """The schema and the value of a message, as JSON."""
+        last = self._last
+        if last is None or last[0] is not schema:
+            plan = self._schemaless_or_none if schema is None else self.plan(schema)
+            last = self._last = (schema, self.schema(schema), plan)
+        return last[1], dump(last[2](value))
+
+    def _schemaless_or_none(self, value: Any) -> Any:
+        return self.value(None, value)
+
+    def plan(self, schema: Schema) -> Plan:
+        """What `value` does for a schema, with all that depends on the schema alone done once."""
+        found = self._plans.get(schema)
+        if found is None:
+            if len(self._plans) >= SCHEMAS_CACHED_MAX:
+                self._plans.clear()
+            found = self._plans[schema] = self._make_plan(schema)
+        return found
+
+    def _make_plan(self, schema: Schema) -> Plan:
+        value = self.value
+
+        def general(each: Any) -> Any:
+            return value(schema, each)
+
+        if logical.is_logical(schema):
+            return general
+        if schema.type is Type.STRUCT:
+            return self._struct_plan(schema, general)
+        if schema.type is Type.FLOAT64:
+            isfinite = math.isfinite
+            return lambda each: each if type(each) is float and isfinite(each) else general(each)
+        exact = _AS_THEY_ARE.get(schema.type)
+        if exact is None:
+            return general
+        return lambda each: each if type(each) is exact else general(each)
+
+    def _struct_plan(self, schema: Schema, general: Plan) -> Plan:
+        plans = [(each.name, self.plan(each.schema)) for each in schema.fields]
+
+        def write(each: Any) -> Any:
+            if not isinstance(each, Struct):
+                return general(each)
+            # Mostly it is the same object, which is faster to see than that it is equal.
+            if each.schema is not schema and each.schema != schema:
+                return general(each)
+            pairs = zip(plans, each.values, strict=True)
+            return {name: plan(value) for (name, plan), value in pairs}
+
+        return write
 
     def schema(self, schema: Schema | None) -> bytes:
         """A schema as JSON, as it is in a message's envelope."""

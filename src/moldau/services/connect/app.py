@@ -21,6 +21,7 @@ from urllib.parse import urlsplit
 from moldau import __version__
 from moldau.client import Admin, KafkaError, NewTopic
 from moldau.connect.api import ConnectError
+from moldau.connect.machine.config_state import Config
 from moldau.connect.machine.ids import State, TaskId
 from moldau.connect.machine.protocol import NOTHING, Work
 from moldau.connect.machine.source_offsets import SourceOffsets
@@ -277,7 +278,7 @@ class ConnectWorker:
             await self.herder.flush()
         self.herder.post(Assigned(NOTHING, added))
 
-    async def _forward_tasks(self, name: str, configs: list[dict[str, str]]) -> None:
+    async def _forward_tasks(self, name: str, configs: list[Config]) -> None:
         await self.privileges.call_leader("POST", f"/connectors/{name}/tasks", configs)
 
     async def stop(self) -> None:

@@ -14,11 +14,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from moldau.config import ConfigError
 from moldau.connect.api import ConnectError
 from moldau.connect.machine import config_state as cs
 from moldau.connect.machine.config_state import Change
@@ -59,6 +60,14 @@ class Reconfigure:
 
 
 @dataclass(frozen=True, slots=True)
+class Reload:
+    """Values of config providers may have changed since a connector or task was started."""
+
+    id: str | TaskId
+    values: tuple[dict[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class RestartConnector:
     name: str
     done: asyncio.Future[None]
@@ -77,9 +86,9 @@ class Flush:
     done: asyncio.Future[None]
 
 
-Event = Change | Assigned | Reconfigure | RestartConnector | RestartTask | Flush
+Event = Change | Assigned | Reconfigure | Reload | RestartConnector | RestartTask | Flush
 #: Sends task configurations to the leader, from a worker that is not.
-ForwardTasks = Callable[[str, list[dict[str, str]]], Awaitable[None]]
+ForwardTasks = Callable[[str, list[cs.Config]], Awaitable[None]]
 #: Before a source task starts exactly once: older generations are fenced.
 Fence = Callable[[str], Awaitable[None]]
 
@@ -195,6 +204,8 @@ class Herder:
                 set_level(namespace, level)
             case Reconfigure():
                 await self._reconfigure(event)
+            case Reload():
+                await self._reload(event)
             case RestartConnector(name, done):
                 await self._complete(done, self._restart_connector(name))
             case RestartTask(id, done):
@@ -236,6 +247,8 @@ class Herder:
             return
         target = state.target(name)
         started = await asyncio.to_thread(self.worker.start_connector, name, config, target)
+        if started:
+            self._watch(name, config)
         if started and target is TargetState.STARTED:
             await self._reconfigure(Reconfigure(name))
 
@@ -249,9 +262,51 @@ class Herder:
         except Exception as error:
             self.on_status(id, State.FAILED, f"Failed to fence older tasks: {error}")
             return
-        await asyncio.to_thread(
+        started = await asyncio.to_thread(
             self.worker.start_task, id, connector, config, state.target(id.connector)
         )
+        if started:
+            self._watch(id, connector, config)
+
+    # Values of config providers.
+
+    def _watch(self, id: str | TaskId, *configs: cs.Config) -> None:
+        """Look again when a value may have changed (KIP-297), unless that is not wanted."""
+        name = id.connector if isinstance(id, TaskId) else id
+        raw = self.configs.state.connectors.get(name) or {}
+        if str(raw.get("config.action.reload") or "restart").lower() != "restart":
+            return
+        found = [self.worker.config.resolved_for_a_time(each) for each in configs]
+        times = [ttl_ms for _, ttl_ms in found if ttl_ms is not None]
+        if times:
+            values = tuple(each for each, _ in found)
+            self._after(max(min(times) / 1000, _RETRY_S), Reload(id, values))
+
+    async def _reload(self, event: Reload) -> None:
+        state, id = self.configs.state, event.id
+        is_task = isinstance(id, TaskId)
+        runs = id in self.worker.tasks if is_task else id in self.worker.connectors
+        name = id.connector if isinstance(id, TaskId) else id
+        configs = [state.connectors.get(name)]
+        if isinstance(id, TaskId):
+            configs.append(state.tasks.get(id))
+        known = [each for each in configs if each is not None]
+        if not runs or len(known) < len(configs):
+            return
+        try:
+            now = tuple(self.worker.config.resolved(each) for each in known)
+        except ConfigError as error:
+            logger.warning("%s keeps its settings: %s", id, error)
+            now = event.values
+        if now == event.values:
+            self._watch(id, *known)
+            return
+        logger.info("values of config providers have changed: %s starts again", id)
+        with suppress(ConnectError):
+            if isinstance(id, TaskId):
+                await self._restart_task(id)
+            else:
+                await self._restart_connector(id)
 
     async def _on_connector_updated(self, name: str) -> None:
         if name not in self.assigned.connectors:
@@ -346,7 +401,8 @@ class Herder:
         if name not in self.worker.connectors or state.target(name) is not TargetState.STARTED:
             return
         try:
-            wanted = await asyncio.to_thread(self.worker.task_configs, name)
+            found = await asyncio.to_thread(self.worker.task_configs, name)
+            wanted = cs.with_variables(state.connectors.get(name) or {}, list(found))
             if not self._tasks_changed(name, wanted):
                 return
             if self.membership.is_leader:
@@ -361,7 +417,7 @@ class Herder:
             logger.warning("connector %s: its tasks are configured later: %s", name, error)
             self._again(Reconfigure(name, event.attempt + 1))
 
-    def _tasks_changed(self, name: str, wanted: list[dict[str, str]]) -> bool:
+    def _tasks_changed(self, name: str, wanted: list[cs.Config]) -> bool:
         state = self.configs.state
         if name in state.inconsistent or state.task_counts.get(name, -1) != len(wanted):
             return True
@@ -371,8 +427,10 @@ class Herder:
         return any(state.tasks.get(TaskId(name, i)) != each for i, each in enumerate(wanted))
 
     def _again(self, event: Reconfigure) -> None:
+        self._after(min(_RETRY_S * 2 ** min(event.attempt, 6), _RETRY_S_MAX), event)
+
+    def _after(self, delay_s: float, event: Event) -> None:
         loop = asyncio.get_running_loop()
-        delay_s = min(_RETRY_S * 2 ** min(event.attempt, 6), _RETRY_S_MAX)
 
         def fire() -> None:
             self._later.discard(handle)
@@ -381,7 +439,7 @@ class Herder:
         handle = loop.call_later(delay_s, fire)
         self._later.add(handle)
 
-    async def write_tasks(self, name: str, configs: list[dict[str, str]]) -> None:
+    async def write_tasks(self, name: str, configs: Sequence[Mapping[str, str | None]]) -> None:
         """Leader only."""
         if name not in self.configs.state.connectors:
             return

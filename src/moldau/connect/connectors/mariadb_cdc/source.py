@@ -20,7 +20,7 @@ from moldau.connect.api import (
     SourceRecord,
     SourceTask,
 )
-from moldau.connect.connectors.capture.machine.envelope import Event, Table
+from moldau.connect.connectors.capture.machine.envelope import Event, Table, is_resumable
 from moldau.connect.connectors.capture.machine.filters import Filters
 from moldau.connect.connectors.mariadb_cdc.config import CONFIG
 from moldau.connect.connectors.mariadb_cdc.machine.origin import SOURCE, Progress, source_of
@@ -56,6 +56,9 @@ class MariaDbTask(SourceTask):
         self._skipped = 0
         # The last record of a transaction is known only when its end comes.
         self._held: SourceRecord | None = None
+        # Where this task goes on after a failure: what it returned may be in a transaction that
+        # is still open, and is not to be read again.
+        self._returned: Mapping[str, Any] | None = None
 
     def start(self, props: Mapping[str, str]) -> None:
         config = self._config = CONFIG.parse(props)
@@ -69,7 +72,11 @@ class MariaDbTask(SourceTask):
         try:
             if self._progress is None:
                 self._begin()
-            return self._next_batch() or None
+            found = self._next_batch()
+            offset = found[-1].source_offset if found else None
+            if offset is not None and is_resumable(offset):
+                self._returned = offset
+            return found or None
         except (ConnectError, DataError):
             self._reset()
             raise
@@ -83,11 +90,8 @@ class MariaDbTask(SourceTask):
 
     def _begin(self) -> None:
         self._server.check()
-        stored = self.context.offset_storage_reader.offset(self._partition)
-        done = stored is not None and (
-            not stored.get("snapshot") or stored.get("last_snapshot_record")
-        )
-        if done and stored is not None:
+        stored = self._returned or self.context.offset_storage_reader.offset(self._partition)
+        if stored is not None and is_resumable(stored):
             self._progress = Progress.of(stored)
             self._skipped = self._progress.events
             self._progress = Progress(self._progress.file, self._progress.pos)
@@ -224,6 +228,10 @@ class MariaDbTask(SourceTask):
             self._held = self._record(table, event, self._progress.offset())
 
     def _reset(self) -> None:
+        transaction = self.context.transaction_context
+        if self._snapshot is not None and transaction is not None:
+            # The snapshot is made again from its start.
+            transaction.abort_transaction()
         self._snapshot = self._progress = self._held = None
         self._skipped = 0
         self._tables.clear()

@@ -65,6 +65,8 @@ class Server:
         """What to raise for an error of the driver."""
         driver = self._driver
         away = isinstance(error, (driver.OperationalError, driver.InterfaceError))
+        # A stream that breaks off is an error of no kind, without a code of the server.
+        away |= type(error) is driver.DatabaseError and getattr(error, "pgcode", None) is None
         kind = RetriableError if away else ConnectError
         place = f"{self._config['database.hostname']}:{self._config['database.port']}"
         return kind(f"{self.database} at {place}: {error}")

@@ -21,7 +21,12 @@ from moldau.connect.api import (
     SourceRecord,
     SourceTask,
 )
-from moldau.connect.connectors.capture.machine.envelope import Event, Table, TableColumn
+from moldau.connect.connectors.capture.machine.envelope import (
+    Event,
+    Table,
+    TableColumn,
+    is_resumable,
+)
 from moldau.connect.connectors.capture.machine.filters import Filters
 from moldau.connect.connectors.postgres_cdc.config import CONFIG
 from moldau.connect.connectors.postgres_cdc.machine import pgoutput
@@ -75,6 +80,9 @@ class PostgresTask(SourceTask):
         self._sent_lsn = 0
         self._safe_lsn = 0
         self._returned_lsn = 0
+        # Where this task goes on after a failure: what it returned may be in a transaction that
+        # is still open, and is not to be read again.
+        self._returned: Mapping[str, Any] | None = None
 
     def start(self, props: Mapping[str, str]) -> None:
         self._config = CONFIG.parse(props)
@@ -102,15 +110,14 @@ class PostgresTask(SourceTask):
     def _begin(self, server: Server) -> None:
         config = self._config
         partition = {"server": config["topic.prefix"]}
-        stored = self.context.offset_storage_reader.offset(partition)
+        stored = self._returned or self.context.offset_storage_reader.offset(partition)
         filters = Filters(config)
         server.ensure_publication(filters)
         changes = self._changes = _Changes(config, server, filters, partition)
-        done = stored is not None and (
-            not stored.get("snapshot") or stored.get("last_snapshot_record")
-        )
+        done = stored is not None and is_resumable(stored)
         mode = config["snapshot.mode"]
-        if mode in _SNAPSHOT_MODES and (not done or mode == "always"):
+        again = mode == "always" and self._returned is None
+        if mode in _SNAPSHOT_MODES and (not done or again):
             server.drop_slot()
             lsn, name = server.create_slot()
             changes.progress = Progress(lsn_commit=lsn, lsn=lsn)
@@ -134,8 +141,10 @@ class PostgresTask(SourceTask):
             for record in self._snapshot:
                 found.append(record)
                 if len(found) >= size:
-                    return found
-            self._snapshot = None
+                    break
+            else:
+                self._snapshot = None
+            self._note(found)
             return found
         if self._config["snapshot.mode"] == "initial_only":
             self._stopped.wait(self._config["poll.interval.ms"] / 1000)
@@ -148,10 +157,17 @@ class PostgresTask(SourceTask):
         found = changes.read(
             size, self._config["poll.interval.ms"] / 1000, self.context.transaction_context
         )
-        if found and found[-1].source_offset is not None:
-            self._returned_lsn = int(found[-1].source_offset["lsn_commit"])
+        self._note(found)
+        if self._returned is not None:
+            self._returned_lsn = int(self._returned["lsn_commit"])
         self._report(server, changes.progress)
         return found
+
+    def _note(self, found: Sequence[SourceRecord]) -> None:
+        """Remember the place of the last record; inside of a snapshot there is none."""
+        offset = found[-1].source_offset if found else None
+        if offset is not None and is_resumable(offset):
+            self._returned = offset
 
     def _report(self, server: Server, progress: Progress) -> None:
         """Now and then, or the server takes the connection for dead."""
@@ -175,6 +191,10 @@ class PostgresTask(SourceTask):
             self._server.report(safe)
 
     def _reset(self) -> None:
+        transaction = self.context.transaction_context
+        if self._snapshot is not None and transaction is not None:
+            # The snapshot is made again from its start.
+            transaction.abort_transaction()
         self._snapshot = None
         self._changes = None
         if self._server is not None:

@@ -7,7 +7,7 @@ followed by a tombstone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final, TypeAlias
@@ -72,6 +72,11 @@ class Event:
 
     key: Struct | None
     value: Struct | None
+
+
+def is_resumable(offset: Mapping[str, Any]) -> bool:
+    """Whether a source can continue at an offset: inside of a snapshot it cannot."""
+    return not offset.get("snapshot") or bool(offset.get("last_snapshot_record"))
 
 
 class Table:
