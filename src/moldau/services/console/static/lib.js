@@ -54,7 +54,7 @@ async function failure(answer) {
   } catch {
     // Not JSON: the status has to do.
   }
-  if (answer.status === 401 && state.session && state.session.login !== "NONE") {
+  if (answer.status === 401 && state.session && state.session.pages && state.session.login !== "NONE") {
     window.dispatchEvent(new Event("logged-out"));
   }
   return new ApiError(answer.status, message);
@@ -218,7 +218,7 @@ export function select(options, value, attributes = {}) {
 // Tables. columns: {title, key, value: row => node or text, number, sort}
 export function table(columns, rows, options = {}) {
   const heads = columns.map((column) => {
-    let label = column.title;
+    let label = column.title || h("span", { class: "sr" }, column.choose ? "Choose" : "Actions");
     let sorted = null;
     if (column.sort && options.onsort) {
       const current = options.sort || "";

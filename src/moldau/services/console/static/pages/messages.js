@@ -112,7 +112,7 @@ export async function page({ topic }) {
     replace(place, panel(null,
       readOnly() ? null : h("div", { class: "row center" }, button("Re-send chosen", resend, "small"), h("span", { class: "soft" }, "chosen records go to the end of a topic, byte for byte")),
       table([
-        ...(readOnly() ? [] : [{ title: "", value: (row) => {
+        ...(readOnly() ? [] : [{ title: "", choose: true, value: (row) => {
           const id = row.partition + ":" + row.offset;
           return h("input", { type: "checkbox", checked: chosen.has(id), "aria-label": `Choose partition ${row.partition} offset ${row.offset}`, onchange: (event) => (event.target.checked ? chosen.add(id) : chosen.delete(id)) });
         } }]),
