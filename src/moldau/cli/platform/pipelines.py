@@ -57,6 +57,10 @@ class Pipelines:
         self._platform.fix({"pipelines": True})
         await asyncio.to_thread(self._folder.set_keep_server, True)
         say(f"Pipelines are kept running by process {self._seen.loop}; Spark starts with them.")
+        while (seen := await self._look()).spark is None and seen.loop is not None:
+            await asyncio.sleep(_LOOK_S)
+        if seen.spark is not None:
+            say(f"Spark is up (process {seen.spark}).")
         machine = supervision.Supervisor(
             random.SystemRandom(), await self._look(), now_ms=_monotonic_ms()
         )

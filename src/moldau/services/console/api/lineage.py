@@ -111,6 +111,10 @@ async def _connectors(call: Call) -> list[Flow]:
         active = await connect.ask("GET", f"/connectors/{name}/topics")
         topics = tuple(next(iter(active.values()))["topics"])
         is_sink = each["info"].get("type") == "sink"
+        if is_sink:
+            # Those that it is to read: one that has failed has not used any.
+            listed = each["info"]["config"].get("topics", "").split(",")
+            topics = tuple(dict.fromkeys((*topics, *(one.strip() for one in listed))))
         flows.append(
             Flow(
                 "connector",
