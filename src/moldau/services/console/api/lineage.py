@@ -121,12 +121,18 @@ async def _connectors(call: Call) -> list[Flow]:
                 name,
                 topics if is_sink else (),
                 () if is_sink else topics,
-                f"{each['info'].get('type')}, {each['status']['connector']['state'].lower()}",
+                f"{each['info'].get('type')}, {_state(each['status'])}",
                 f"/connectors/{name}",
                 (f"connect-{name}", name),
             )
         )
     return flows
+
+
+def _state(status: dict[str, Any]) -> str:
+    """That of the connector, unless one of its tasks has failed."""
+    states = [status["connector"]["state"], *(task["state"] for task in status["tasks"])]
+    return "failed" if "FAILED" in states else str(states[0]).lower()
 
 
 async def _queries(call: Call) -> list[Flow]:
