@@ -64,7 +64,7 @@ check: $(VENV)/.installed-test   ## ruff, strict mypy, import contracts
 unit: $(VENV)/.installed-test   ## tests without foreign clients
 	$(BIN)/pytest tests/unit tests/scripts tests/simulation -m "not long" -n $(CORES) --dist worksteal
 
-conformance: $(VENV)/.installed-test tools kafka elasticsearch   ## tests with foreign clients and Apache Kafka
+conformance: $(VENV)/.installed-test tools kafka elasticsearch axe   ## tests with foreign clients and Apache Kafka
 	$(CROWD) tests/conformance -m "not long" -n $(WORKERS) --dist loadfile
 	$(CROWD) --cluster $(DISTURBED) -m "not long" -n $(WORKERS) --dist loadfile \
 	  -k "killed or stopped"
@@ -168,6 +168,14 @@ $(PARTS)/bin/ferretdb: tests/go/ferretdb/main.go
 
 connectors: $(VENV)/.installed-test tools parts   ## tests of all connectors with the servers of `make parts`
 	$(BIN)/pytest tests/conformance/connectors -n 2 --dist loadfile
+
+# Checks pages for people who use a keyboard or a screen reader; without npm that test skips.
+.PHONY: axe
+axe: .cache/axe-core/axe.min.js
+.cache/axe-core/axe.min.js:
+	@mkdir -p $(@D)
+	@! command -v npm >/dev/null || { cd $(@D) && npm pack --silent axe-core@4.14.0 >/dev/null \
+	  && tar -xzf axe-core-4.14.0.tgz --strip-components=1 package/axe.min.js; } || true
 
 # Apache Kafka by Maven coordinate (tests/java/pom.xml); without Java or Maven its tests skip.
 kafka: .cache/kafka/.archived

@@ -14,6 +14,7 @@ from moldau.services.console.api.clusters import ClusterHandlers
 from moldau.services.console.api.dead_letters import DeadLetterHandlers
 from moldau.services.console.api.groups import GroupHandlers
 from moldau.services.console.api.messages import MessageHandlers
+from moldau.services.console.api.oidc import OidcHandlers
 from moldau.services.console.api.security import SecurityHandlers
 from moldau.services.console.api.sending import SendingHandlers
 from moldau.services.console.api.services import SERVICE_SECTIONS
@@ -35,6 +36,7 @@ __all__ = ["SECTIONS", "ConsoleService"]
 #: Sections of the API; a new one is added here.
 SECTIONS: Final = (
     SessionHandlers,
+    OidcHandlers,
     ClusterHandlers,
     BrokerHandlers,
     TopicHandlers,

@@ -54,7 +54,7 @@ async function failure(answer) {
   } catch {
     // Not JSON: the status has to do.
   }
-  if (answer.status === 401 && state.session && state.session.login !== "NONE") {
+  if (answer.status === 401 && state.session && state.session.pages && state.session.login !== "NONE") {
     window.dispatchEvent(new Event("logged-out"));
   }
   return new ApiError(answer.status, message);
@@ -218,7 +218,7 @@ export function select(options, value, attributes = {}) {
 // Tables. columns: {title, key, value: row => node or text, number, sort}
 export function table(columns, rows, options = {}) {
   const heads = columns.map((column) => {
-    let label = column.title;
+    let label = column.title || h("span", { class: "sr" }, column.choose ? "Choose" : "Actions");
     let sorted = null;
     if (column.sort && options.onsort) {
       const current = options.sort || "";
@@ -311,7 +311,7 @@ export const onleave = (action) => state.leaving.push(action);
 
 // Charts: lines over time. series: [{name, values, color}], times in milliseconds.
 export function chart(title, times, series, format = short) {
-  const width = 600, height = 150, left = 52, right = 8, top = 10, bottom = 20;
+  const width = 380, height = 150, left = 56, right = 8, top = 10, bottom = 20;
   const values = series.flatMap((each) => each.values).filter((each) => each !== null && each !== undefined);
   const last = series.map((each) => `${each.name} ${format(lastOf(each.values))}`).join(", ");
   const made = svg("svg", { class: "chart", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${title}: ${last}` });

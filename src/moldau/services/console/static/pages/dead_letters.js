@@ -36,7 +36,7 @@ export async function topic({ topic: name }) {
     parts.push(panel(null, h("div", { class: "row center" }, readOnly() ? null : all, h("h2", null, reason.error || "Unknown error"), tag(count(reason.count), "bad"), reason.stage ? tag(reason.stage) : null, reason.source ? tag(reason.source) : null, reason.topic ? ["from ", link("/topics/" + enc(reason.topic), reason.topic)] : null),
       h("p", { class: "mono" }, reason.message),
       h("details", null, h("summary", null, "Records"), table([
-        { title: "", value: (row) => {
+        { title: "", choose: true, value: (row) => {
           const box = h("input", { type: "checkbox", disabled: row.redriven || readOnly(), "aria-label": `Choose partition ${row.partition} offset ${row.offset}`, onchange: () => {
             const id = row.partition + ":" + row.offset;
             if (box.checked) chosen.set(id, row);

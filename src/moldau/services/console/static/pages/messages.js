@@ -112,11 +112,11 @@ export async function page({ topic }) {
     replace(place, panel(null,
       readOnly() ? null : h("div", { class: "row center" }, button("Re-send chosen", resend, "small"), h("span", { class: "soft" }, "chosen records go to the end of a topic, byte for byte")),
       table([
-        ...(readOnly() ? [] : [{ title: "", value: (row) => {
+        ...(readOnly() ? [] : [{ title: "", choose: true, value: (row) => {
           const id = row.partition + ":" + row.offset;
           return h("input", { type: "checkbox", checked: chosen.has(id), "aria-label": `Choose partition ${row.partition} offset ${row.offset}`, onchange: (event) => (event.target.checked ? chosen.add(id) : chosen.delete(id)) });
         } }]),
-        { title: "Time", value: (row) => h("span", { class: "mono" }, time(row.timestamp)) },
+        { title: "Time", value: (row) => h("span", { class: "mono time" }, time(row.timestamp)) },
         { title: "Partition", number: true, key: "partition" },
         { title: "Offset", number: true, value: (row) => button(String(row.offset), () => details(row), "small", { "aria-label": `Open partition ${row.partition} offset ${row.offset}` }) },
         { title: "Key", value: (row) => h("span", { class: "cut mono" }, text(row.key)) },

@@ -8,7 +8,7 @@ export async function page() {
     replace(place, table([
       { title: "User", wrap: true, key: "user" },
       { title: "Credentials", value: (row) => row.credentials.map((each) => [tag(`${each.mechanism}, ${each.iterations} iterations`), " "]) },
-      { title: "", value: (row) => (readOnly() ? null : [button("Set password", () => edit(row.user), "small", { "aria-label": "Set the password of " + row.user }), " ", button("Delete", () => confirm("Delete user", `Deletes all SCRAM credentials of ${row.user}.`, "Delete", async () => {
+      { title: "", value: (row) => (readOnly() ? null : [button("Set password", () => edit(row.user), "small", { "aria-label": "Set password of " + row.user }), " ", button("Delete", () => confirm("Delete user", `Deletes all SCRAM credentials of ${row.user}.`, "Delete", async () => {
         await api("DELETE", `${path}/${enc(row.user)}`);
         toast(`User ${row.user} is deleted.`);
         await refresh();
