@@ -54,9 +54,8 @@ def send(bootstrap: str, topic: str, *values: str) -> None:
 
 
 def setting(box: Any, name: str) -> Any:
-    """The field of a form, by the name above it."""
-    title = box.page.locator("span", has_text=re.compile(rf"^{name}( .required.)?$"))
-    return box.locator("label.field").filter(has=title).locator("input")
+    """The field of a form; one that must be filled in says so behind its name."""
+    return box.get_by_label(re.compile(rf"^{name}( .required.)?$"))
 
 
 def test_schemas_are_registered_checked_compared_and_deleted(tab: Tab, platform: Platform) -> None:
@@ -318,7 +317,7 @@ def test_what_the_platform_did(tab: Tab, platform: Platform) -> None:
     page = tab.open("/logs")
     page.get_by_role("region", name="Services").get_by_text("Schema Registry").wait_for()
     page.get_by_role("region", name="Messages").get_by_text("All 5 services are up").wait_for()
-    page.locator("label.field", has_text="Service").locator("select").select_option("registry")
+    page.get_by_label("Service", exact=True).select_option("registry")
     page.get_by_role("region", name="Log").get_by_text("The Schema Registry is up").wait_for()
     page.get_by_label("Lines with").fill("no such line")
     page.get_by_role("region", name="Log").get_by_text("Empty.").wait_for()

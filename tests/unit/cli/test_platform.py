@@ -143,6 +143,17 @@ def test_a_cluster_that_runs_already() -> None:
         plan(Wanted(kinds=kinds, ports=PORTS, data="/d"))
 
 
+def test_other_machines_reach_all_but_a_console_without_login() -> None:
+    wanted = {"kinds": chosen(only=["broker", "registry", "console"]), "ports": PORTS, "data": "/d"}
+    host = {"host": "0.0.0.0", "advertised_host": "box"}
+    broker, registry, console = plan(Wanted(**wanted, **host))  # type: ignore[arg-type]
+    assert "advertised.listeners=PLAINTEXT://box:9092" in broker.words
+    assert "listeners=http://0.0.0.0:8081" in registry.words
+    assert console.words[:4] == ("console", "start", "--port", "9021")
+    *_, console = plan(Wanted(**wanted, **host, files={"console": "/c"}))  # type: ignore[arg-type]
+    assert "listeners=http://0.0.0.0:9021" in console.words
+
+
 # Supervision.
 
 

@@ -52,11 +52,13 @@ class Pipelines:
         await self._broker_up.wait()
         if self._at_once:
             await self._start(say)
-        while (await self._look()).loop is None:  # noqa: ASYNC110 - another program starts it
-            await asyncio.sleep(_LOOK_S)
+        await self._until(lambda seen: seen.loop is not None)
         self._platform.fix({"pipelines": True})
         await asyncio.to_thread(self._folder.set_keep_server, True)
         say(f"Pipelines are kept running by process {self._seen.loop}; Spark starts with them.")
+        seen = await self._until(lambda seen: seen.spark is not None or seen.loop is None)
+        if seen.spark is not None:
+            say(f"Spark is up (process {seen.spark}).")
         machine = supervision.Supervisor(
             random.SystemRandom(), await self._look(), now_ms=_monotonic_ms()
         )
@@ -70,6 +72,12 @@ class Pipelines:
                         await self._start(say)
                     case _:
                         pass
+
+    async def _until(self, is_so: Callable[[supervision.Seen], bool]) -> supervision.Seen:
+        """Nothing reports what other programs start."""
+        while not is_so(seen := await self._look()):  # noqa: ASYNC110 - see above
+            await asyncio.sleep(_LOOK_S)
+        return seen
 
     async def _start(self, say: Callable[[str], None]) -> None:
         from moldau.pipelines import daemon

@@ -85,7 +85,8 @@ def _add_choices(parser: Parser) -> None:
         "--host",
         default="127.0.0.1",
         metavar="H",
-        help="address to listen on, 0.0.0.0 for all of this machine (default: 127.0.0.1)",
+        help="address to listen on, 0.0.0.0 for all of this machine (default: 127.0.0.1). Control "
+        "Center stays on 127.0.0.1 without a --service-config that sets its login",
     )
     parser.add_argument(
         "--advertised-host",

@@ -145,7 +145,7 @@ def plan(wanted: Wanted) -> list[Service]:
                 name=kind.name,
                 title=kind.title,
                 words=tuple(words),
-                host=_reached_at(wanted.host),
+                host=LOOPBACK if _stays_inside(kind, wanted) else _reached_at(wanted.host),
                 port=wanted.ports[kind.name],
                 health=kind.health or None,
                 needs=(BROKER,) if BROKER in running else (),
@@ -169,9 +169,15 @@ def _reached_at(host: str) -> str:
     return LOOPBACK if host in _WILDCARDS else host
 
 
+def _stays_inside(kind: Kind, wanted: Wanted) -> bool:
+    """The console has the rights of its cluster: without a file that sets a login, nobody else may
+    reach it."""
+    return kind.name == "console" and kind.name not in wanted.files
+
+
 def _listening(kind: Kind, wanted: Wanted) -> list[str]:
     port = wanted.ports[kind.name]
-    if wanted.host == LOOPBACK:
+    if wanted.host == LOOPBACK or _stays_inside(kind, wanted):
         return ["--port", str(port)]
     protocol = "http" if kind.health else kind.name
     return ["--override", f"listeners={protocol}://{wanted.host}:{port}"]

@@ -111,18 +111,28 @@ async def _connectors(call: Call) -> list[Flow]:
         active = await connect.ask("GET", f"/connectors/{name}/topics")
         topics = tuple(next(iter(active.values()))["topics"])
         is_sink = each["info"].get("type") == "sink"
+        if is_sink:
+            # Those that it is to read: one that has failed has not used any.
+            listed = each["info"]["config"].get("topics", "").split(",")
+            topics = tuple(dict.fromkeys((*topics, *(one.strip() for one in listed))))
         flows.append(
             Flow(
                 "connector",
                 name,
                 topics if is_sink else (),
                 () if is_sink else topics,
-                f"{each['info'].get('type')}, {each['status']['connector']['state'].lower()}",
+                f"{each['info'].get('type')}, {_state(each['status'])}",
                 f"/connectors/{name}",
                 (f"connect-{name}", name),
             )
         )
     return flows
+
+
+def _state(status: dict[str, Any]) -> str:
+    """That of the connector, unless one of its tasks has failed."""
+    states = [status["connector"]["state"], *(task["state"] for task in status["tasks"])]
+    return "failed" if "FAILED" in states else str(states[0]).lower()
 
 
 async def _queries(call: Call) -> list[Flow]:
