@@ -181,11 +181,11 @@ class _Session:
         if self._is_transactional:
             await self._producer.init_transactions()
         consumer = self._settings.client("target", "consumer")
-        for topic, apply in (
-            (self._settings.offsets_topic, self._positions.replay),
-            (self._settings.map_topic, self._map.replay),
-        ):
-            reader = TopicReader(topic, apply, consumer, self._target_admin)
+        topics = [(self._settings.offsets_topic, self._positions.replay)]
+        if self._settings["moldau.offset.map.enabled"]:
+            topics.append((self._settings.map_topic, self._map.replay))
+        for topic, apply in topics:
+            reader = TopicReader(topic, apply, consumer, self._target_admin, must_exist=True)
             try:
                 # What a fenced instance left open is ended by now.
                 await reader.catch_up(include_open=self._is_transactional)
@@ -193,10 +193,11 @@ class _Session:
                 await reader.close()
         if looped:
             self._back = TopicReader(
-                f"mm2-offset-map.{self._settings.name.target}.internal",
+                self._settings.back_map_topic,
                 self._back_map.replay,
                 self._settings.client("source", "consumer"),
                 self._source_admin,
+                must_exist=True,
             )
 
     async def assign(self, wanted: frozenset[TopicPartition]) -> None:
@@ -279,17 +280,20 @@ class _Session:
             return
         await self._producer.flush()
         syncs = await self._write_map(opened)
-        for key, position in opened.positions.items():
-            await self._producer.send(
-                self._settings.offsets_topic,
-                SourcePositions.value(position - 1),
-                self._positions.key(key),
-            )
+        positions = [
+            (self._positions.key(key), SourcePositions.value(position - 1))
+            for key, position in opened.positions.items()
+        ]
+        for name, value in positions:
+            await self._producer.send(self._settings.offsets_topic, value, name)
         if self._is_transactional:
             await self._producer.commit_transaction()
         else:
             await self._producer.flush()
         self._open = None
+        for name, value in positions:
+            # A partition that is taken away and given back continues here.
+            self._positions.replay(name, value)
         self.commits += 1
         await self._emit(syncs)
 

@@ -32,7 +32,12 @@ _OFFSETS_PARTITIONS = 25
 
 
 async def create_internal_topics(
-    settings: FlowSettings, plugins: Plugins, source: AsyncAdmin, target: AsyncAdmin
+    settings: FlowSettings,
+    plugins: Plugins,
+    source: AsyncAdmin,
+    target: AsyncAdmin,
+    *,
+    is_looped: bool = False,
 ) -> None:
     """The topics that a flow keeps its state in. A replication factor that is not set is no
     higher than the cluster allows."""
@@ -57,6 +62,9 @@ async def create_internal_topics(
     await create("target", settings.offsets_topic, "offset.storage.replication.factor", count)
     if settings["moldau.offset.map.enabled"]:
         await create("target", settings.map_topic, "moldau.offset.map.replication.factor")
+    if is_looped:
+        # Created, so that it is never taken to be empty while a broker does not know it yet.
+        await create("source", settings.back_map_topic, "moldau.offset.map.replication.factor")
     if settings["emit.checkpoints.enabled"]:
         checkpoints = policy.checkpoints_topic(name.source)
         await create("target", checkpoints, "checkpoints.topic.replication.factor")
@@ -106,7 +114,11 @@ class Flow:
         while True:
             try:
                 await create_internal_topics(
-                    self.settings, self.plugins, self._source, self._target
+                    self.settings,
+                    self.plugins,
+                    self._source,
+                    self._target,
+                    is_looped=self._is_looped,
                 )
                 break
             except KafkaError as error:
@@ -174,7 +186,12 @@ class Flow:
     # What is done by the clock.
 
     async def _refresh_topics(self) -> None:
-        self._partitions = await self._topics.refresh()
+        found = await self._topics.refresh()
+        if set(self._partitions) - set(found):
+            # Deleted, or a broker that has just started does not know them yet.
+            await asyncio.sleep(_RETRY_S)
+            found = await self._topics.refresh()
+        self._partitions = found
         self._hand_out()
 
     async def _sync_configs(self) -> None:

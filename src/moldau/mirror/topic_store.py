@@ -20,6 +20,7 @@ from moldau.client import (
     OffsetSpec,
     TopicExistsError,
     TopicPartition,
+    UnknownTopicOrPartitionError,
 )
 from moldau.mirror.machine.records import BadRecord
 
@@ -54,9 +55,18 @@ class TopicReader:
     """Applies the committed records of a topic, in order."""
 
     def __init__(
-        self, topic: str, apply: Apply, consumer: Mapping[str, Any], admin: AsyncAdmin
+        self,
+        topic: str,
+        apply: Apply,
+        consumer: Mapping[str, Any],
+        admin: AsyncAdmin,
+        *,
+        must_exist: bool = False,
     ) -> None:
+        """`must_exist`: a topic that a broker does not know is an error. One that has just started
+        may not know any, and what is in the topic must not be taken for nothing."""
         self._topic = topic
+        self._must_exist = must_exist
         self._apply = apply
         self._admin = admin
         self._consumer: AsyncConsumer[bytes, bytes] = AsyncConsumer(
@@ -74,9 +84,11 @@ class TopicReader:
     async def _assign(self) -> bool:
         """Whether the topic exists."""
         now_s = asyncio.get_running_loop().time()
-        if not self._partitions and now_s >= self._look_again_s:
+        if not self._partitions and (self._must_exist or now_s >= self._look_again_s):
             self._look_again_s = now_s + _LOOK_AGAIN_S
             found = await self._consumer.partitions_for(self._topic)
+            if not found and self._must_exist:
+                raise UnknownTopicOrPartitionError(f"there is no topic {self._topic}")
             self._partitions = [TopicPartition(self._topic, each.partition) for each in found]
             if self._partitions:
                 self._consumer.assign(self._partitions)

@@ -29,13 +29,13 @@ def blocks(language: str) -> list[str]:
 
 
 @pytest.fixture
-def here(servers: Servers, tmp_path: Path) -> Iterator[tuple[Path, dict[str, str]]]:
+def here(servers: Servers, tmp_path: Path) -> tuple[Path, dict[str, str]]:
     """A folder, and the ports of the page by those of the test."""
     ports = {
         "9092": str(servers("moldau 1").port),
         "9192": str(servers("moldau 2").port),
     }
-    yield tmp_path, ports
+    return tmp_path, ports
 
 
 def placed(text: str, ports: dict[str, str]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+from moldau.client.errors import DuplicateSequenceError
 from moldau.client.producer._batch import ProducerBatch, RecordFuture
 from moldau.client.producer._send_path import Outgoing
 from moldau.client.producer.asynchronous import AsyncProducer
@@ -39,6 +40,9 @@ class SentBatch:
         parts = self._batch.parts
         if parts is None:
             RecordFuture(self._batch, 0, -1, -1, -1).result()
+            if self._batch.base_offset < 0:
+                # The broker has had it before and no longer knows where.
+                raise DuplicateSequenceError("the offset of a batch that was sent twice is lost")
             return [(0, self._batch.base_offset, self.record_count)]
         found = []
         for first, part in parts:

@@ -124,17 +124,6 @@ class PartitionMap:
             return Translation(run.downstream_end, True)
         return Translation(run.downstream_end, False, behind=upstream - run.position)
 
-    def upstream(self, downstream: int) -> Translation | None:
-        """The way back: where a reader continues in the source that has read everything below
-        `downstream`, as far as copies are concerned."""
-        before = [run for run in self.runs if run.downstream <= downstream]
-        if not before:
-            return None
-        run = max(before, key=lambda each: each.downstream)
-        if downstream < run.downstream_end:
-            return Translation(run.upstream + downstream - run.downstream, True)
-        return Translation(run.position, True)
-
 
 class OffsetMap:
     """All partitions of a flow. `replay` is the only mutator."""
@@ -182,7 +171,3 @@ class OffsetMap:
     def downstream(self, key: TopicPartition, upstream: int) -> Translation | None:
         found = self._partitions.get(key)
         return None if found is None else found.downstream(upstream)
-
-    def upstream(self, key: TopicPartition, downstream: int) -> Translation | None:
-        found = self._partitions.get(key)
-        return None if found is None else found.upstream(downstream)

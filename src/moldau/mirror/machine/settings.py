@@ -90,6 +90,11 @@ class FlowSettings:
         return f"mm2-offset-map.{self.name.source}.internal"
 
     @property
+    def back_map_topic(self) -> str:
+        """The map of the flow back, in the source."""
+        return f"mm2-offset-map.{self.name.target}.internal"
+
+    @property
     def tasks_topic(self) -> str:
         return f"mm2-tasks.{self.name.source}.internal"
 
