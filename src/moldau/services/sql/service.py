@@ -151,13 +151,16 @@ class SqlService:
         text = body.get("ksql") if isinstance(body, dict) else None
         if not isinstance(text, str):
             raise KsqlHttpError(400, '"ksql" field must be populated', error_code=BAD_REQUEST)
+        properties = body.get("streamsProperties") or {}
+        variables = body.get("sessionVariables") or {}
+        if not isinstance(properties, dict) or not isinstance(variables, dict):
+            raise KsqlHttpError(
+                400,
+                '"streamsProperties" and "sessionVariables" must be JSON objects',
+                error_code=BAD_REQUEST,
+            )
         self._check_ready()
-        found = await asyncio.to_thread(
-            self.core.execute,
-            text,
-            body.get("streamsProperties") or {},
-            body.get("sessionVariables") or {},
-        )
+        found = await asyncio.to_thread(self.core.execute, text, properties, variables)
         for each in found:
             if each["@type"] == "currentStatus":
                 self._statuses[each["commandId"]] = each["commandStatus"]
