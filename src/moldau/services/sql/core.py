@@ -177,6 +177,11 @@ class SqlCore:
             except Exception as error:
                 logger.warning("The command topic could not be read: %s", error)
 
+    @property
+    def is_following(self) -> bool:
+        """Whether commands are executed; without a command topic there are none."""
+        return self._following is None or self._following.is_alive()
+
     def _catch_up(self) -> None:
         with self.lock:
             if self._commands is not None and not self._closing.is_set():
