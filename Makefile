@@ -127,6 +127,11 @@ runbook: $(VENV)/.installed-test | tools   ## make each trouble of docs/runbook.
 sql-rest: $(VENV)/.installed-test   ## all of ksqlDB's REST cases against a SQL server (five minutes)
 	MOLDAU_SQL_REST=all $(BIN)/pytest tests/conformance/sql/test_rest_cases.py -q
 
+.PHONY: sql-fuzz
+STATEMENTS ?= 20000
+sql-fuzz: $(VENV)/.installed-test   ## random statements against a SQL server (STATEMENTS=20000, SEED=, long)
+	PYTHONPATH=tests $(BIN)/python -m support.ksql.server_fuzz --count $(STATEMENTS) $(if $(SEED),--seed $(SEED))
+
 .PHONY: fuzz
 FRAMES ?= 1000000
 fuzz: $(VENV)/.installed-test   ## malformed frames against a broker (FRAMES=1000000, SEED=, long)

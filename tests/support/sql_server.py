@@ -122,7 +122,9 @@ def sql_process(bootstrap: str, folder: Path, **properties: str) -> Iterator[Sql
 class LaterRows:
     """Rows of a push query that is read in a thread."""
 
-    def __init__(self, server: SqlRequests, sql: str, count: int, properties: dict[str, Any]) -> None:
+    def __init__(
+        self, server: SqlRequests, sql: str, count: int, properties: dict[str, Any]
+    ) -> None:
         self.rows: list[Any] = []
         self.header: Any = None
         self._started = threading.Event()

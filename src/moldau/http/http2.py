@@ -45,6 +45,10 @@ STREAMS_MAX: Final = 100
 CONNECTION_WINDOW: Final = 1 << 20
 #: Streams that a client may reset beyond those it lets finish.
 RESETS_MAX: Final = 100
+#: Of a body that nobody reads any more: so much is taken and dropped before the stream is reset.
+DRAINED_BYTES_MAX: Final = 4 << 20
+#: A frame has 16 KiB at most; h2 waits for the whole of one before it looks at its length.
+_BUFFERED_BYTES_MAX: Final = 64 << 10
 #: Headers above the limit that are still read, so that the refusal says what was wrong.
 _HEADERS_READ_FACTOR: Final = 4
 #: Of HTTP/1.1's connections; HTTP/2 forbids them.
@@ -63,6 +67,7 @@ class _Stream:
         self.id = stream_id
         self.body: deque[tuple[bytes, int]] = deque()
         self.body_ended = False
+        self.request_ended = False
         self.disconnected = False
         self.answered = False
         self.changed = asyncio.Event()
@@ -94,6 +99,8 @@ class Http2Connection(asyncio.Protocol):
             h2.config.H2Configuration(client_side=False, header_encoding=None)
         )
         self._streams: dict[int, _Stream] = {}
+        # What was dropped of requests that are answered and still arrive.
+        self._draining: dict[int, int] = {}
         self._resets = 0
         self._idle: asyncio.TimerHandle | None = None
         self._drained = asyncio.Event()
@@ -191,6 +198,9 @@ class Http2Connection(asyncio.Protocol):
             self._flush()
             self.transport.close()
             return
+        if len(self._h2.incoming_buffer._data) > _BUFFERED_BYTES_MAX:
+            self._close(ErrorCodes.FRAME_SIZE_ERROR)
+            return
         for event in events:
             self._on_event(event)
         if not self.transport.is_closing():
@@ -204,16 +214,15 @@ class Http2Connection(asyncio.Protocol):
                 stream = self._streams.get(event.stream_id)
                 size = event.flow_controlled_length
                 if stream is None or stream.answered:
-                    # Nobody reads it: only the connection's window is opened again.
-                    if size:
-                        self._h2.increment_flow_control_window(size)
+                    self._drain(event.stream_id, size)
                 else:
                     stream.body.append((event.data, size))
                     stream.changed.set()
             case h2.events.StreamEnded():
+                self._draining.pop(event.stream_id, None)
                 stream = self._streams.get(event.stream_id)
                 if stream is not None:
-                    stream.body_ended = True
+                    stream.body_ended = stream.request_ended = True
                     stream.changed.set()
             case h2.events.StreamReset():
                 self._on_reset(event.stream_id)
@@ -228,7 +237,21 @@ class Http2Connection(asyncio.Protocol):
                 # Pings and settings are acknowledged by h2; priorities are advice.
                 pass
 
+    def _drain(self, stream_id: int, size: int) -> None:
+        """Drop what nobody reads: a client that sends all before it reads gets its answer."""
+        if not size:
+            return
+        dropped = self._draining.get(stream_id, 0) + size
+        if dropped > DRAINED_BYTES_MAX:
+            self._draining.pop(stream_id, None)
+            self._h2.increment_flow_control_window(size)
+            self._h2.reset_stream(stream_id, ErrorCodes.NO_ERROR)
+            return
+        self._draining[stream_id] = dropped
+        self._h2.acknowledge_received_data(size, stream_id)
+
     def _on_reset(self, stream_id: int) -> None:
+        self._draining.pop(stream_id, None)
         stream = self._streams.get(stream_id)
         if stream is not None:
             stream.end()
@@ -378,12 +401,12 @@ class Http2Connection(asyncio.Protocol):
             return
         if stream.answered:
             self._resets = max(0, self._resets - 1)
-            if not stream.body_ended and stream.body:
-                self._reset(stream, ErrorCodes.NO_ERROR)
         unread = sum(size for _, size in stream.body)
-        if unread:
+        if unread and stream.request_ended:
             self._h2.increment_flow_control_window(unread)
-            self._flush()
+        elif unread and not stream.disconnected:
+            self._drain(stream.id, unread)
+        self._flush()
         if self._stopping and not self._streams:
             self.transport.close()
         else:

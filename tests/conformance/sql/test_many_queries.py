@@ -17,9 +17,7 @@ COUNT = 100
 
 
 @pytest.fixture(scope="module")
-def server(
-    broker: BrokerProcess, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[SqlServer]:
+def server(broker: BrokerProcess, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqlServer]:
     with sql_server(
         broker.bootstrap,
         ksql_streams_state_dir=str(tmp_path_factory.mktemp("state")),
@@ -72,7 +70,8 @@ def test_a_query_that_fails_says_why_and_disturbs_no_other(
     # It is started again after a wait, and fails again: the record is still there.
     eventually(lambda: len(errors()) >= 3, what="it was started again")
     first = errors()[0]
-    assert first["errorMessage"] and first["type"] in ("USER", "SYSTEM", "UNKNOWN")
+    assert first["errorMessage"]
+    assert first["type"] in ("USER", "SYSTEM", "UNKNOWN")
     rows = server.query("SELECT * FROM calm EMIT CHANGES LIMIT 2;")
     assert [each["row"]["columns"][1] for each in rows if "row" in each] == ["2024-01-01", "never"]
     others = {key: state for key, state in states(server).items() if key != failing}

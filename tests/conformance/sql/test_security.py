@@ -141,7 +141,9 @@ def test_passwords_and_tls(broker: BrokerProcess, admin: Admin, tmp_path: Path) 
 
 
 def check(server: SqlServer, authority: Authority) -> None:
-    with httpx.Client(base_url=server.url, verify=ssl.create_default_context(cafile=authority.certificate)) as client:
+    with httpx.Client(
+        base_url=server.url, verify=ssl.create_default_context(cafile=authority.certificate)
+    ) as client:
         body = {"ksql": "SHOW STREAMS;"}
         assert client.post("/ksql", json=body).status_code == 401
         assert client.post("/ksql", json=body, auth=("ada", "wrong")).status_code == 401

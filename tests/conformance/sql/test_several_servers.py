@@ -70,11 +70,11 @@ def test_they_share_queries_and_answer_as_one(
         f"WITH (kafka_topic='visits', value_format='JSON', partitions={PARTITIONS});"
     )
     # The other one is given the next statement: it has read the first before it decides.
-    made = two.execute("CREATE TABLE pages AS SELECT page, COUNT(*) AS n FROM visits GROUP BY page;")
-    query_id = made[0]["commandStatus"]["queryId"]
-    eventually(
-        lambda: query_id in str(one.execute("SHOW QUERIES;")), what="both have the query"
+    made = two.execute(
+        "CREATE TABLE pages AS SELECT page, COUNT(*) AS n FROM visits GROUP BY page;"
     )
+    query_id = made[0]["commandStatus"]["queryId"]
+    eventually(lambda: query_id in str(one.execute("SHOW QUERIES;")), what="both have the query")
     eventually(
         lambda: sorted(partitions_of(one, query_id).values()) == [2, 2],
         what="each has half of the partitions",

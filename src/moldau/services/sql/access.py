@@ -9,8 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 
-from moldau.client.admin import AclOperation, Admin
-from moldau.client.admin import ConfigResource, ConfigResourceType
+from moldau.client.admin import AclOperation, Admin, ConfigResource, ConfigResourceType
 from moldau.client.errors import KafkaError
 from moldau.services.sql.machine.errors import FORBIDDEN, KsqlHttpError
 from moldau.sql.sources.metastore import MetaStore
@@ -46,9 +45,7 @@ class AccessValidator:
         names = sorted(set(topics))
         if not names:
             return
-        found = self._admin.describe_topics(
-            names, include_authorized_operations=True, check=False
-        )
+        found = self._admin.describe_topics(names, include_authorized_operations=True, check=False)
         denied = []
         for name in names:
             try:

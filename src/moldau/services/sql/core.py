@@ -179,6 +179,11 @@ class SqlCore:
             except Exception as error:
                 logger.warning("The command topic could not be read: %s", error)
 
+    @property
+    def is_following(self) -> bool:
+        """Whether commands are executed; without a command topic there are none."""
+        return self._following is None or self._following.is_alive()
+
     def _catch_up(self) -> None:
         with self.lock:
             if self._commands is not None and not self._closing.is_set():
@@ -257,7 +262,7 @@ class SqlCore:
         if isinstance(statement, Show | Describe | Explain):
             return [self._listed(statement, text, session)]
         self.access.check(statement, text, self.engine.metastore)
-        self._check_room(statement)
+        _check_room(statement, len(self.engine.queries), self.config)
         elsewhere = self._elsewhere(statement, text)
         if elsewhere is not None:
             return [elsewhere]
@@ -339,17 +344,6 @@ class SqlCore:
             case _:
                 # Queries of a source that was dropped end with it.
                 self._stop_unknown()
-
-    def _check_room(self, statement: Statement) -> None:
-        limit = self.config["ksql.query.persistent.active.limit"]
-        adds = isinstance(statement, CreateAsSelect | InsertInto)
-        if adds and len(self.engine.queries) >= limit:
-            raise KsqlException(
-                "Not executing statement(s) as it would cause the number of active, persistent "
-                "queries to exceed the configured limit. Use the TERMINATE command to terminate "
-                "existing queries before creating new queries. Configure the limit via the "
-                f"'ksql.query.persistent.active.limit' property. Current limit: {limit}"
-            )
 
     def _start(self, query: PersistentQuery, properties: Mapping[str, Any]) -> None:
         try:
@@ -452,6 +446,17 @@ class SqlCore:
 
 #: How long a pull query over a stream may take.
 _READ_TIMEOUT_S = 60.0
+
+
+def _check_room(statement: Statement, count: int, config: SqlConfig) -> None:
+    limit = config["ksql.query.persistent.active.limit"]
+    if isinstance(statement, CreateAsSelect | InsertInto) and count >= limit:
+        raise KsqlException(
+            "Not executing statement(s) as it would cause the number of active, persistent queries "
+            "to exceed the configured limit. Use the TERMINATE command to terminate existing "
+            "queries before creating new queries. Configure the limit via the "
+            f"'ksql.query.persistent.active.limit' property. Current limit: {limit}"
+        )
 
 
 def _kept(statement: Statement, text: str) -> str:

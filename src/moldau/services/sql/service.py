@@ -10,6 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from moldau.client.errors import KafkaError
 from moldau.client.topics import TopicPartition
 from moldau.http.application import Application, Service
 from moldau.http.authentication import authentication_of
@@ -37,6 +38,7 @@ _JSON: Final = ("application/json", V1)
 _STREAMED: Final = (DELIMITED, "application/json", V1, "application/vnd.ksqlapi.protobuf.v1")
 
 
+_HEALTH_S: Final = 5.0
 #: Of a stream of rows, each of which is limited.
 _ENDLESS: Final = 1 << 62
 
@@ -151,13 +153,16 @@ class SqlService:
         text = body.get("ksql") if isinstance(body, dict) else None
         if not isinstance(text, str):
             raise KsqlHttpError(400, '"ksql" field must be populated', error_code=BAD_REQUEST)
+        properties = body.get("streamsProperties") or {}
+        variables = body.get("sessionVariables") or {}
+        if not isinstance(properties, dict) or not isinstance(variables, dict):
+            raise KsqlHttpError(
+                400,
+                '"streamsProperties" and "sessionVariables" must be JSON objects',
+                error_code=BAD_REQUEST,
+            )
         self._check_ready()
-        found = await asyncio.to_thread(
-            self.core.execute,
-            text,
-            body.get("streamsProperties") or {},
-            body.get("sessionVariables") or {},
-        )
+        found = await asyncio.to_thread(self.core.execute, text, properties, variables)
         for each in found:
             if each["@type"] == "currentStatus":
                 self._statuses[each["commandId"]] = each["commandStatus"]
@@ -173,10 +178,25 @@ class SqlService:
             }
         }
 
-    def _healthcheck(self, request: Request) -> Any:
-        healthy = {"isHealthy": True}
-        details = {"metastore": healthy, "kafka": healthy, "commandRunner": healthy}
-        return {"isHealthy": True, "details": details, "serverState": "READY"}
+    async def _healthcheck(self, request: Request) -> Any:
+        found = {
+            "metastore": self._ready,
+            "kafka": await self._reaches_kafka(),
+            "commandRunner": self.core.is_following,
+        }
+        return {
+            "isHealthy": all(found.values()),
+            "details": {name: {"isHealthy": each} for name, each in found.items()},
+            "serverState": "READY" if self._ready else "INITIALIZING",
+        }
+
+    async def _reaches_kafka(self) -> bool:
+        try:
+            async with asyncio.timeout(_HEALTH_S):
+                await asyncio.to_thread(self.core.admin.describe_cluster)
+        except (KafkaError, TimeoutError):
+            return False
+        return True
 
     def _cluster_status(self, request: Request) -> Any:
         peers = self.core.peers
