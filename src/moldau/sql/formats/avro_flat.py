@@ -159,7 +159,8 @@ def flat_reader(sql_type: SqlType, written: AvroType) -> Callable[[bytes], Row] 
         lines = _reader_lines(sql_type, written)
     except _NotFlat:
         return None
-    return _function(lines, "read")
+    made: Callable[[bytes], Row] = _function(lines, "read")
+    return made
 
 
 def _reader_lines(sql_type: SqlType, written: AvroType) -> list[str]:
@@ -196,7 +197,8 @@ def flat_writer(sql_type: SqlType, written: AvroType) -> Callable[[bytes, Row], 
         lines = _writer_lines(sql_type, written)
     except _NotFlat:
         return None
-    return _function(lines, "write")
+    made: Callable[[bytes, Row], bytes] = _function(lines, "write")
+    return made
 
 
 def _writer_lines(sql_type: SqlType, written: AvroType) -> list[str]:
