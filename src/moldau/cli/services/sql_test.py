@@ -36,11 +36,11 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("-i", "--input-file", metavar="JSON", help="the records to begin with")
     parser.add_argument("-o", "--output-file", metavar="JSON", help="the records that must come")
     parser.add_argument(
-        "-td", "--test-directory", metavar="FOLDER", help="run the .sql files of a folder"
+        "-td", "--test-directory", metavar="DIRECTORY", help="run the .sql files of a directory"
     )
     parser.add_argument(
-        "--extension-dir", metavar="FOLDER",
-        help="functions of your own in Python: the .py files of a folder",
+        "--extension-dir", metavar="DIRECTORY",
+        help="functions of your own in Python: the .py files of a directory",
     )  # fmt: skip
 
 
@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.test_directory is not None:
         folder = Path(arguments.test_directory)
         if not folder.is_dir():
-            raise Failure(f"{folder} is not a folder")
+            raise Failure(f"{folder} is not a directory")
         paths += sorted(folder.rglob("*.sql"))
     if not paths:
         raise Failure("there is nothing to test: name a file of statements and ASSERTs")
@@ -123,7 +123,7 @@ def _functions(extensions: str | None) -> FunctionRegistry:
     if extensions is None:
         return built_in()
     if not Path(extensions).is_dir():
-        raise Failure(f"--extension-dir {extensions} is not a folder")
+        raise Failure(f"--extension-dir {extensions} is not a directory")
     return add_extensions(built_in(), {EXTENSION_DIR: extensions})
 
 

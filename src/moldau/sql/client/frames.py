@@ -36,7 +36,7 @@ def pandas_frame(columns: Columns, rows: Sequence[tuple[Any, ...]]) -> pandas.Da
     for index, (_, shown) in enumerate(columns):
         values = [row[index] for row in rows]
         kind = _PANDAS.get(parse_type(shown), "object")
-        made[index] = pandas.Series(values, dtype=kind)  # type: ignore[call-overload]
+        made[index] = pandas.Series(values, dtype=kind)
     frame = pandas.DataFrame(made)
     # Set afterwards: a query may have two columns of one name.
     frame.columns = pandas.Index([name for name, _ in columns])

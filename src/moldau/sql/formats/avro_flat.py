@@ -71,6 +71,14 @@ def _long(number: int) -> bytes:
         return bytes((left & 0x7F | 0x80, left >> 7)) if left > 0x7F else bytes((left,))
     if left < 0x20_0000:
         return bytes((left & 0x7F | 0x80, left >> 7 & 0x7F | 0x80, left >> 14))
+    if 0x8_0000_0000 <= left < 0x400_0000_0000:
+        # Six bytes: the times of our days.
+        return bytes(
+            (
+                left & 0x7F | 0x80, left >> 7 & 0x7F | 0x80, left >> 14 & 0x7F | 0x80,
+                left >> 21 & 0x7F | 0x80, left >> 28 & 0x7F | 0x80, left >> 35,
+            )
+        )  # fmt: skip
     data = bytearray()
     while left > 0x7F:
         data.append(left & 0x7F | 0x80)
@@ -159,7 +167,8 @@ def flat_reader(sql_type: SqlType, written: AvroType) -> Callable[[bytes], Row] 
         lines = _reader_lines(sql_type, written)
     except _NotFlat:
         return None
-    return _function(lines, "read")
+    made: Callable[[bytes], Row] = _function(lines, "read")
+    return made
 
 
 def _reader_lines(sql_type: SqlType, written: AvroType) -> list[str]:
@@ -196,7 +205,8 @@ def flat_writer(sql_type: SqlType, written: AvroType) -> Callable[[bytes, Row], 
         lines = _writer_lines(sql_type, written)
     except _NotFlat:
         return None
-    return _function(lines, "write")
+    made: Callable[[bytes, Row], bytes] = _function(lines, "write")
+    return made
 
 
 def _writer_lines(sql_type: SqlType, written: AvroType) -> list[str]:

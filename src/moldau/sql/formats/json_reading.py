@@ -87,7 +87,7 @@ def _reader(sql_type: SqlType) -> Callable[[bytes], Any]:
     quick, careful = _quick(sql_type), by_rules(sql_type)
     decoder = _EXACT if _has_decimal(sql_type) else _QUICK
     # The scanner in C, without what the decoder does about space around a document.
-    scan = decoder.scan_once
+    scan = decoder.scan_once  # type: ignore[attr-defined]
 
     def read(data: bytes) -> Any:
         try:

@@ -31,13 +31,16 @@ _MAP_KEYS = (
 )
 
 
-def _data(properties: Mapping[str, str], *, enhanced: bool = False) -> ProtobufData:
+def _data(
+    properties: Mapping[str, str], *, enhanced: bool = False, reads: bool = False
+) -> ProtobufData:
+    """`reads`: the messages around primitives are those, whoever wrote them."""
     nullable = properties.get(_NULLABLE)
     return ProtobufData(
         ProtobufDataOptions(
             wrapper_for_raw_primitives=properties.get(_UNWRAP, "false").lower() == "true",
             optional_for_nullables=nullable == "optional",
-            wrapper_for_nullables=nullable == "wrapper",
+            wrapper_for_nullables=reads or nullable == "wrapper",
             enhanced_protobuf_schema_support=enhanced,
         )
     )
@@ -81,7 +84,9 @@ class ProtobufFormat:
     ) -> list[tuple[str, SqlType]]:
         common.check_features(features, _FEATURES)
         schema = _connect_schema(
-            _data(self._properties, enhanced=True), ProtobufLanguage().parse(text), self._full_name
+            _data(self._properties, enhanced=True, reads=True),
+            ProtobufLanguage().parse(text),
+            self._full_name,
         )
         return connect_schemas.columns_of(
             schema, features, is_key=is_key, keep_case=self._schema_id is not None
@@ -134,7 +139,8 @@ class ProtobufFormat:
         ids = registered.IdWriter(
             registry, self.name, proto.canonical_text, is_key=is_key, schema_id=schema_id
         )
-        reader = registered.SchemaReader(registry, lambda _, text: _reader(data, text, kind))
+        reading = _data(self._properties, reads=True)
+        reader = registered.SchemaReader(registry, lambda _, text: _reader(reading, text, kind))
 
         def write(topic: str, row: Row) -> bytes | None:
             return ids.prefix(topic) + indexes + encode(to_value(row))

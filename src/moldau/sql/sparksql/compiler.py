@@ -114,7 +114,8 @@ class _Compiler:
     def plan(self, step: Step) -> SparkPlan:
         sink = step if isinstance(step, SinkStep) else None
         body = step.input if isinstance(step, SinkStep) else step
-        selects, filters = [], []
+        selects: list[SelectStep] = []
+        filters: list[FilterStep] = []
         while not isinstance(body, SourceStep):
             if isinstance(body, SelectStep) and not selects and not filters:
                 selects.append(body)
@@ -193,13 +194,13 @@ class _Compiler:
     def _conjunct(self, node: Expression) -> str:
         match node:
             case Comparison():
-                return self._comparison(node, self._number)
+                return self._comparison(node, sums=True)
             case ColumnRef():
                 return f"coalesce({self._value(node)}, false)"
         return self._value(node)
 
-    def _comparison(self, node: Comparison, side: object = None) -> str:
-        write = self._number if side is not None else self._value
+    def _comparison(self, node: Comparison, *, sums: bool = False) -> str:
+        write = self._number if sums else self._value
         kinds = {self._type(node.left), self._type(node.right)}
         fits = kinds <= set(_WHOLE) or (kinds == {STRING} and node.operator in ("=", "<>"))
         fits = fits or (kinds == {BOOLEAN} and node.operator in ("=", "<>"))

@@ -76,7 +76,7 @@ def _choices(statement: list[Token], before: str, known: Catalogue) -> Iterable[
         for name in _named(statement, known) or known.sources
         for column in known.sources.get(name, ())
     ]
-    return [*columns, *_named(statement, known), *known.functions, *sorted(KEYWORDS)]
+    return [*columns, *_named(statement, known), *known.functions, *_MORE, *sorted(KEYWORDS)]
 
 
 def _named(statement: list[Token], known: Catalogue) -> list[str]:
@@ -107,6 +107,8 @@ _STARTS: Final = (
     "SELECT", "CREATE", "INSERT", "DESCRIBE", "PRINT", "EXPLAIN", "SHOW", "LIST", "TERMINATE",
     "PAUSE", "RESUME", "DROP", "SET", "UNSET", "DEFINE", "UNDEFINE", "ASSERT", "ALTER",
 )  # fmt: skip
+#: Clauses whose words are not reserved.
+_MORE: Final = ("ORDER BY", "OFFSET", "UNION ALL")
 _SHOWN: Final = (
     "STREAMS", "TABLES", "TOPICS", "ALL TOPICS", "QUERIES", "FUNCTIONS", "PROPERTIES", "TYPES",
     "VARIABLES", "CONNECTORS", "CONNECTOR PLUGINS",

@@ -6,7 +6,7 @@ import contextlib
 import os
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final, TextIO
 
@@ -263,7 +263,7 @@ class Shell:
     # Commands.
 
     def _command(self, command: Command) -> None:
-        rules = {
+        rules: dict[str, Callable[[str], None]] = {
             "EXIT": self._exit,
             "HELP": self._help,
             "CLEAR": self._clear,
