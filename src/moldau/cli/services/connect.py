@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping
 
 from moldau.cli.services.options import add_service_arguments, service_properties
+from moldau.cli.streams.hosted import add_instances, checked_instances, start_application
 from moldau.cli.support.addresses import DEFAULT_SERVERS, cluster_settings
 from moldau.cli.support.arguments import Commands, Parser
 from moldau.cli.support.config_files import read_config_file
@@ -43,8 +44,9 @@ _ONE = {
 def add_arguments(parser: Parser) -> None:
     parser.epilog = _EXAMPLES
     commands = parser.add_commands()
-    start = commands.add("start", "run a distributed worker until Ctrl-C")
+    start = commands.add("start", "run a distributed worker until Ctrl-C, or workers on Spark")
     add_service_arguments(start, what="worker", port=8083, brokers="of the cluster")
+    add_instances(start)
     standalone = commands.add("standalone", "run a worker alone, with the connectors of files")
     standalone.add_argument("worker", metavar="WORKER", help="properties file of the worker")
     standalone.add_argument(
@@ -137,7 +139,33 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _start(arguments: argparse.Namespace) -> int:
     properties = _distributed_properties(arguments, os.environ)
+    if arguments.instances is not None:
+        _start_on_spark(arguments, properties)
+        return 0
     return _serve(properties, distributed=True, connectors=[])
+
+
+def _start_on_spark(arguments: argparse.Namespace, properties: Mapping[str, str]) -> None:
+    """Workers as instances of an application that has the name of their group."""
+    from moldau.config.errors import ConfigError
+    from moldau.connect.runtime.worker_config import WorkerConfig
+    from moldau.pipelines.machine.applications import ApplicationDefinition
+    from moldau.services.connect.on_spark import PROGRAM
+
+    try:
+        WorkerConfig.of(properties, distributed=True)
+    except ConfigError as error:
+        raise Failure(str(error)) from None
+    arguments.bootstrap_server = properties["bootstrap.servers"]
+    arguments.command_config = None
+    definition = ApplicationDefinition(
+        name=properties["group.id"],
+        kind="connect",
+        program=PROGRAM,
+        instances=checked_instances(arguments.instances),
+        settings=dict(properties),
+    )
+    start_application(arguments, definition)
 
 
 def _distributed_properties(

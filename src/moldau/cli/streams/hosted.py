@@ -18,14 +18,17 @@ from moldau.cli.support.tables import Table
 
 if TYPE_CHECKING:
     from moldau.pipelines.api import PipelineInfo, Pipelines
+    from moldau.pipelines.machine.applications import ApplicationDefinition
 
 __all__ = [
     "add_deployment",
     "add_instances",
+    "checked_instances",
     "hosted_applications",
     "instances_of",
     "scale_hosted",
     "show_instances",
+    "start_application",
     "start_hosted",
     "stop_hosted",
 ]
@@ -62,10 +65,15 @@ def start_hosted(arguments: argparse.Namespace, settings: Mapping[str, Any]) -> 
         name=arguments.application_id,
         kind=_KIND,
         program=PROGRAM,
-        instances=_checked(arguments.instances),
+        instances=checked_instances(arguments.instances),
         settings={**settings, FILE: str(file)},
         digest=hashlib.sha256(file.read_bytes()).hexdigest()[:16],
     )
+    start_application(arguments, definition)
+
+
+def start_application(arguments: argparse.Namespace, definition: ApplicationDefinition) -> None:
+    """Start it on the deployment's Spark; returns when all its instances run."""
     with _pipelines(arguments) as pipelines:
         info = pipelines.start_application(definition)
     print(f"{info.name} is {info.state}: {info.activity}.")
@@ -74,7 +82,7 @@ def start_hosted(arguments: argparse.Namespace, settings: Mapping[str, Any]) -> 
 def scale_hosted(arguments: argparse.Namespace) -> None:
     with _pipelines(arguments) as pipelines:
         _require_hosted(pipelines, arguments.application_id)
-        info = pipelines.scale(arguments.application_id, _checked(arguments.instances))
+        info = pipelines.scale(arguments.application_id, checked_instances(arguments.instances))
     print(f"{info.name} is {info.state}: {info.activity}.")
 
 
@@ -140,7 +148,7 @@ def _require_hosted(pipelines: Pipelines, name: str) -> None:
         )
 
 
-def _checked(instances: int) -> int:
+def checked_instances(instances: int) -> int:
     from moldau.spark.hosting.machine.application import INSTANCES_MAX
 
     if not 1 <= instances <= INSTANCES_MAX:

@@ -248,6 +248,7 @@ def test_show(played: Played, capsys: Capture) -> None:
         "From": "topic orders",
         "To": "parquet /data/out",
         "Trigger": "as fast as possible",
+        "Engine": "spark",
         "Connector": "moldau",
         "Checkpoint": "/checkpoints/big-orders",
         "Generation": "3, revision 2",

@@ -91,7 +91,7 @@ def reader(fields: Sequence[Field]) -> Callable[[bytes | None], list[Any]]:
             raise Uncertain("not a plain JSON value") from None
         if type(found) is not dict:
             raise Uncertain("not a JSON object")
-        row = []
+        row: list[Any] = []
         for name, check, nullable in checks:
             field = found.get(name)
             if field is None:
