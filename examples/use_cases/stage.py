@@ -146,13 +146,15 @@ class Stage:
                 found += [(record.key, record.value) for record in consumer.poll(1.0)]
         return found
 
-    def until(self, condition: Callable[[], object], what: str) -> None:
-        deadline = time.monotonic() + SECONDS_MAX
+    def until(
+        self, condition: Callable[[], object], what: str, seconds_max: float = SECONDS_MAX
+    ) -> None:
+        deadline = time.monotonic() + seconds_max
         while not condition():
             if any(each.state is State.ERROR for each in self._applications):
                 raise SystemExit("the application has failed")
             if time.monotonic() > deadline:
-                raise SystemExit(f"waited {SECONDS_MAX:.0f} s until {what}")
+                raise SystemExit(f"waited {seconds_max:.0f} s until {what}")
             time.sleep(0.1)
 
     def until_records(self, topic: str, count: int) -> None:

@@ -12,6 +12,8 @@ from stage import Stage, latest
 
 from moldau.streams import StreamsBuilder, Topology
 
+# A machine with other load takes minutes to start Spark and its Python workers.
+SPARK_SECONDS_MAX = 300
 KINDS = ("page-views", "searches", "clicks")
 PIPELINE = """\
 name: {name}
@@ -81,7 +83,7 @@ with Stage(__doc__) as stage:
         ):
             file = stage.folder / f"{name}.yaml"
             file.write_text(PIPELINE.format(name=name, sink=sink))
-            moldau("pipelines", "start", str(file))
+            moldau("pipelines", "start", str(file), "--timeout", str(SPARK_SECONDS_MAX))
 
         import pyarrow.dataset
         from deltalake import DeltaTable
@@ -94,7 +96,9 @@ with Stage(__doc__) as stage:
             except Exception:  # Nothing is written yet.
                 return 0, 0
 
-        stage.until(lambda: loaded() == (count, count), "both loads are complete")
+        stage.until(
+            lambda: loaded() == (count, count), "both loads are complete", SPARK_SECONDS_MAX
+        )
         stage.fact("loaded", loaded)
         stage.check("every event is in the Parquet files and the Delta table once", True)
         hours = {path.name for path in (stage.folder / "activity").glob("day=*/hour=*")}

@@ -39,13 +39,13 @@ and `moldau learn check` checks what you did.
 
 {exercise.task}
 
-<details><summary>Hint</summary>
+<details markdown="1"><summary>Hint</summary>
 
 {exercise.hint}
 
 </details>
 
-<details><summary>Solution</summary>
+<details markdown="1"><summary>Solution</summary>
 
 ```sh
 {exercise.solution.rstrip()}
