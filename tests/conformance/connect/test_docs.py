@@ -19,7 +19,9 @@ from support.waiting import eventually
 DOCUMENT = (ROOT / "docs" / "connect.md").read_text()
 ENVIRONMENT = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
 _MANAGES = re.compile(
-    r"^(moldau connect (?:create|list|status|explain|metrics|edit|restart|offsets|pause|delete)\b.*)$", re.M
+    r"^(moldau connect "
+    r"(?:create|list|status|explain|metrics|edit|restart|offsets|pause|delete)\b.*)$",
+    re.M,
 )
 
 
