@@ -1,4 +1,4 @@
-"""Whether values of config providers have changed since a connector or task was started (KIP-297)."""
+"""Whether values of config providers have changed since a connector or task started (KIP-297)."""
 
 from __future__ import annotations
 
