@@ -91,7 +91,7 @@ class ClassicGroup:
         self._participant = participant
         self._session_ms = session_ms
         self._rebalance_ms = rebalance_ms
-        self._failures = failures
+        self._failures: tuple[type[Exception], ...] = (KafkaError, *failures)
         self._cluster = ClusterClient(NetworkSettings.of(values, client_id=client_id))
         self._clock = self._cluster.clock
         self._member = ClassicMember(ClassicSettings(session_ms, heartbeat_ms, _POLL_MS))
@@ -143,7 +143,7 @@ class ClassicGroup:
                 else:
                     await self._beat()
                 failures = 0
-            except (KafkaError, *self._failures) as error:
+            except self._failures as error:
                 failures += 1
                 logger.warning("group %s: %s", self.group_id, error)
                 self._member.on_call_failed(type(error).__name__)

@@ -19,7 +19,9 @@ from support.waiting import eventually
 DOCUMENT = (ROOT / "docs" / "connect.md").read_text()
 ENVIRONMENT = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
 _MANAGES = re.compile(
-    r"^(moldau connect (?:create|list|status|explain|edit|restart|offsets|pause|delete)\b.*)$", re.M
+    r"^(moldau connect "
+    r"(?:create|list|status|explain|metrics|edit|restart|offsets|pause|delete)\b.*)$",
+    re.M,
 )
 
 
@@ -101,6 +103,7 @@ def test_on_the_command_line(worker: WorkerUnderTest, tmp_path: Path) -> None:
     shown = run(rest, tmp_path)
     assert re.search(r"lines +source +RUNNING +1 RUNNING", shown)
     assert "lines: nothing has failed; RUNNING, tasks: 1 RUNNING" in shown
+    assert re.search(r"lines-0 +RUNNING +\S+ +\d+ +[\d.]+ +\d+ ", shown)
     assert "org.apache.kafka.connect.file.FileStreamSinkConnector" in shown
     assert re.search(r"batch.size +int +2000 +low", shown)
     (tmp_path / "orders.txt").write_text('{"id": 1, "card": "4711", "note": "x"}\n')

@@ -36,6 +36,8 @@ class Target:
                 data = json.dumps(answer).encode()
                 self.send_response(status)
                 self.send_header("Content-Length", str(len(data)))
+                if isinstance(answer, dict) and "link" in answer:
+                    self.send_header("Link", answer["link"])
                 self.end_headers()
                 self.wfile.write(data)
 
@@ -175,6 +177,37 @@ def test_a_source_asks_on_from_its_offset(target: Target) -> None:
         "/events?after=2",
         "/events?after=3",
     ]
+
+
+def test_a_source_follows_pages(target: Target) -> None:
+    config = {
+        "http.request.url": f"{target.url}/items?size=2", "kafka.topic": "t",
+        "http.response.list.pointer": "/items", "http.timer.interval.millis": "60000",
+        "http.response.next.page.pointer": "/next",
+    }  # fmt: skip
+    target.answers += [
+        (200, {"items": [1, 2], "next": "/items?size=2&page=2"}),
+        (200, {"items": [3], "link": f'<{target.url}/items?page=3>; rel="next", </x>; rel=last'}),
+        (500, {}),
+        (200, {"items": [4]}),
+    ]
+    with SourceDriver(SOURCE, config) as source:
+        records = source.poll_until(3)
+        assert [each.value for each in records] == ["1", "2", "3"]
+        assert records[-1].source_offset == {"offset": "", "page": "/items?size=2&page=2"}
+        with pytest.raises(RetriableError):
+            source.poll()
+        (last,) = source.poll_until(1)
+        assert (last.value, last.source_offset) == ("4", {"offset": ""})
+    assert [path for _, path, _, _ in target.requests] == [
+        "/items?size=2", "/items?size=2&page=2", "/items?page=3", "/items?page=3",
+    ]  # fmt: skip
+    target.answers = [(200, {"items": [1], "next": "http://elsewhere/items"})]
+    with (
+        SourceDriver(SOURCE, config) as source,
+        pytest.raises(ConnectError, match="another server"),
+    ):
+        source.poll()
 
 
 def test_wrong_addresses_are_named() -> None:

@@ -25,6 +25,7 @@ examples:
       topic=lines
   moldau connect status lines
   moldau connect explain lines
+  moldau connect metrics lines --follow
   moldau connect dry-run sink.json --sample 5
   moldau connect offsets lines
 """
@@ -104,6 +105,17 @@ def _add_management(commands: Commands) -> None:
     offsets.add_argument("--set", metavar="FILE", help="JSON with offsets, as printed")
     offsets.add_argument("--reset", action="store_true", help="remove all offsets")
     _add_url(offsets)
+    metrics = commands.add("metrics", "show what tasks have done, how fast, and how far behind")
+    metrics.add_argument("connector", nargs="?", metavar="NAME", help="only this connector")
+    metrics.add_argument("--follow", action="store_true", help="repeat until Ctrl-C")
+    metrics.add_argument(
+        "--interval",
+        type=float,
+        default=1.0,
+        metavar="SECONDS",
+        help="time that rates are measured over (default: 1)",
+    )
+    _add_url(metrics)
     tail = commands.add("tail", "follow the states of connectors until Ctrl-C")
     tail.add_argument("connector", nargs="?", metavar="NAME", help="only this connector")
     tail.add_argument(
@@ -132,6 +144,10 @@ def run(arguments: argparse.Namespace) -> int:
         from moldau.cli.services import connect_plugins
 
         return connect_plugins.run(arguments)
+    if arguments.command == "metrics":
+        from moldau.cli.services import connect_metrics
+
+        return connect_metrics.run(arguments)
     from moldau.cli.services import connect_client
 
     return connect_client.run(arguments)

@@ -15,13 +15,13 @@ from moldau.cli.support.failures import Failure
 from moldau.cli.support.output import print_now
 from moldau.cli.support.tables import Table, aligned, print_json
 
-__all__ = ["run"]
+__all__ = ["STYLES", "WorkerClient", "run"]
 
 _TIMEOUT_S = 95.0
-_STYLES = {"RUNNING": "green", "FAILED": "red", "PAUSED": "yellow", "STOPPED": "yellow"}
+STYLES = {"RUNNING": "green", "FAILED": "red", "PAUSED": "yellow", "STOPPED": "yellow"}
 
 
-class _Worker:
+class WorkerClient:
     """A worker's REST interface; a refusal is a Failure with the worker's own words."""
 
     def __init__(self, url: str) -> None:
@@ -47,6 +47,8 @@ class _Worker:
             connection.close()
         if response.status >= 400:
             raise Failure(_message(text) or f"{method} {path}: {response.status}")
+        if "json" not in (response.getheader("Content-Type") or "json"):
+            return text
         return json.loads(text) if text else None
 
 
@@ -58,7 +60,7 @@ def _message(text: str) -> str:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    worker = _Worker(arguments.url)
+    worker = WorkerClient(arguments.url)
     name: str | None = getattr(arguments, "connector", None)
     path = f"/connectors/{quote(name, safe='')}" if name else ""
     command = arguments.command
@@ -103,7 +105,7 @@ def _settings(pairs: list[str]) -> dict[str, str]:
     return found
 
 
-def _list(worker: _Worker, arguments: argparse.Namespace) -> None:
+def _list(worker: WorkerClient, arguments: argparse.Namespace) -> None:
     found = worker.call("GET", "/connectors?expand=status&expand=info")
     if arguments.json:
         print_json(found)
@@ -119,7 +121,7 @@ def _list(worker: _Worker, arguments: argparse.Namespace) -> None:
             _counted(status.get("tasks", [])),
             connector.get("worker_id", ""),
             config.get("connector.class", ""),
-            style=_STYLES.get(_worst(status)),
+            style=STYLES.get(_worst(status)),
         )
     table.show()
 
@@ -136,7 +138,7 @@ def _worst(status: dict[str, Any]) -> str:
     return "FAILED" if "FAILED" in states else states[0]
 
 
-def _create(worker: _Worker, arguments: argparse.Namespace) -> None:
+def _create(worker: WorkerClient, arguments: argparse.Namespace) -> None:
     if arguments.settings:
         config = _settings(arguments.settings)
         name = arguments.connector
@@ -168,7 +170,7 @@ def _status(found: dict[str, Any], arguments: argparse.Namespace) -> int:
         connector["state"],
         connector["worker_id"],
         _reason(connector),
-        style=_STYLES.get(connector["state"]),
+        style=STYLES.get(connector["state"]),
     )
     for each in found["tasks"]:
         table.add(
@@ -176,7 +178,7 @@ def _status(found: dict[str, Any], arguments: argparse.Namespace) -> int:
             each["state"],
             each["worker_id"],
             _reason(each),
-            style=_STYLES.get(each["state"]),
+            style=STYLES.get(each["state"]),
         )
     table.show()
     return 0
@@ -205,7 +207,7 @@ def _explain(found: dict[str, Any]) -> int:
     return 1
 
 
-def _restart(worker: _Worker, path: str, arguments: argparse.Namespace) -> None:
+def _restart(worker: WorkerClient, path: str, arguments: argparse.Namespace) -> None:
     if arguments.task is not None:
         worker.call("POST", f"{path}/tasks/{arguments.task}/restart")
     else:
@@ -217,7 +219,7 @@ def _restart(worker: _Worker, path: str, arguments: argparse.Namespace) -> None:
     print(f"{arguments.connector}: restarted")
 
 
-def _offsets(worker: _Worker, path: str, arguments: argparse.Namespace) -> None:
+def _offsets(worker: WorkerClient, path: str, arguments: argparse.Namespace) -> None:
     if arguments.reset:
         print(worker.call("DELETE", f"{path}/offsets")["message"])
     elif arguments.set is not None:
@@ -230,7 +232,7 @@ def _offsets(worker: _Worker, path: str, arguments: argparse.Namespace) -> None:
         print_json(worker.call("GET", f"{path}/offsets"))
 
 
-def _tail(worker: _Worker, arguments: argparse.Namespace) -> None:
+def _tail(worker: WorkerClient, arguments: argparse.Namespace) -> None:
     """Print every change of a state."""
     seen: dict[str, str] = {}
     while True:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -64,7 +64,9 @@ def removal_records(name: str) -> list[Record]:
     ]
 
 
-def with_variables(connector: Mapping[str, str | None], tasks: list[Config]) -> list[Config]:
+def with_variables(
+    connector: Mapping[str, str | None], tasks: Sequence[Mapping[str, str | None]]
+) -> list[Config]:
     """Task configurations with the connector's variables (`${file:...}`) in place of the values
     that the connector was started with: what providers keep secret does not go into a topic."""
     hidden = {key: text for key, text in connector.items() if text and variables_in(text)}

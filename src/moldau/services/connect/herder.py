@@ -19,7 +19,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from moldau.config import ConfigError
 from moldau.connect.api import ConnectError
 from moldau.connect.machine import config_state as cs
 from moldau.connect.machine.config_state import Change
@@ -35,6 +34,7 @@ from moldau.connect.machine.status_state import (
 from moldau.connect.runtime.worker import Worker
 from moldau.services.connect.logger_levels import set_level
 from moldau.services.connect.membership import Membership
+from moldau.services.connect.reloading import ProvidedValues, Reload
 from moldau.services.connect.stores import ConfigStore, StatusStore
 
 logger = logging.getLogger(__name__)
@@ -57,14 +57,6 @@ class Reconfigure:
 
     name: str
     attempt: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Reload:
-    """Values of config providers may have changed since a connector or task was started."""
-
-    id: str | TaskId
-    values: tuple[dict[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +107,7 @@ class Herder:
         self._forward_tasks = forward_tasks
         self._fence = fence
         self._track_topics = track_topics
+        self._values = ProvidedValues(worker.config, lambda: configs.state)
         self._events: asyncio.Queue[Event] = asyncio.Queue()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._running: asyncio.Task[None] | None = None
@@ -248,7 +241,7 @@ class Herder:
         target = state.target(name)
         started = await asyncio.to_thread(self.worker.start_connector, name, config, target)
         if started:
-            self._watch(name, config)
+            self._watch(name)
         if started and target is TargetState.STARTED:
             await self._reconfigure(Reconfigure(name))
 
@@ -266,47 +259,25 @@ class Herder:
             self.worker.start_task, id, connector, config, state.target(id.connector)
         )
         if started:
-            self._watch(id, connector, config)
+            self._watch(id)
 
-    # Values of config providers.
-
-    def _watch(self, id: str | TaskId, *configs: cs.Config) -> None:
-        """Look again when a value may have changed (KIP-297), unless that is not wanted."""
-        name = id.connector if isinstance(id, TaskId) else id
-        raw = self.configs.state.connectors.get(name) or {}
-        if str(raw.get("config.action.reload") or "restart").lower() != "restart":
-            return
-        found = [self.worker.config.resolved_for_a_time(each) for each in configs]
-        times = [ttl_ms for _, ttl_ms in found if ttl_ms is not None]
-        if times:
-            values = tuple(each for each, _ in found)
-            self._after(max(min(times) / 1000, _RETRY_S), Reload(id, values))
+    def _watch(self, id: str | TaskId) -> None:
+        found = self._values.next_look(id)
+        if found is not None:
+            self._after(*found)
 
     async def _reload(self, event: Reload) -> None:
-        state, id = self.configs.state, event.id
-        is_task = isinstance(id, TaskId)
-        runs = id in self.worker.tasks if is_task else id in self.worker.connectors
-        name = id.connector if isinstance(id, TaskId) else id
-        configs = [state.connectors.get(name)]
-        if isinstance(id, TaskId):
-            configs.append(state.tasks.get(id))
-        known = [each for each in configs if each is not None]
-        if not runs or len(known) < len(configs):
+        id = event.id
+        if id not in (self.worker.tasks if isinstance(id, TaskId) else self.worker.connectors):
             return
-        try:
-            now = tuple(self.worker.config.resolved(each) for each in known)
-        except ConfigError as error:
-            logger.warning("%s keeps its settings: %s", id, error)
-            now = event.values
-        if now == event.values:
-            self._watch(id, *known)
+        if not self._values.have_changed(event):
+            self._watch(id)
             return
         logger.info("values of config providers have changed: %s starts again", id)
         with suppress(ConnectError):
-            if isinstance(id, TaskId):
-                await self._restart_task(id)
-            else:
-                await self._restart_connector(id)
+            await (
+                self._restart_task(id) if isinstance(id, TaskId) else self._restart_connector(id)
+            )
 
     async def _on_connector_updated(self, name: str) -> None:
         if name not in self.assigned.connectors:
@@ -402,7 +373,7 @@ class Herder:
             return
         try:
             found = await asyncio.to_thread(self.worker.task_configs, name)
-            wanted = cs.with_variables(state.connectors.get(name) or {}, list(found))
+            wanted = cs.with_variables(state.connectors.get(name) or {}, found)
             if not self._tasks_changed(name, wanted):
                 return
             if self.membership.is_leader:

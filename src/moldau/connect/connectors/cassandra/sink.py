@@ -147,9 +147,9 @@ class _Task(SinkTask):
                     self.refuse(record, error)
             for batch in statements.rounds(ready):
                 outcome = self._cassandra.run([(each.cql, each.values) for each in batch])
-                for each, error in zip(batch, outcome, strict=True):
-                    if error is not None:
-                        self.refuse(each.record, error)
+                for each, refusal in zip(batch, outcome, strict=True):
+                    if refusal is not None:
+                        self.refuse(each.record, refusal)
         except RetriableError:
             self._cassandra.close()
             raise

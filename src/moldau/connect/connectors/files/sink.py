@@ -136,7 +136,8 @@ class FilesSinkTask(SinkTask):
     def name_of(self, at: TopicPartition, file: OpenFile) -> str:
         """The name of a file, without its extension."""
         number = str(file.first_offset).zfill(self._config["filename.offset.zero.pad.width"])
-        return self._config["file.delim"].join([file.records[0].topic, str(at.partition), number])
+        delimiter: str = self._config["file.delim"]
+        return delimiter.join([file.records[0].topic, str(at.partition), number])
 
     def _path(self, at: TopicPartition, file: OpenFile) -> str:
         parts = [self._config["topics.dir"], file.records[0].topic, file.folder]

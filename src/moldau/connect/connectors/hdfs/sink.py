@@ -79,6 +79,7 @@ class HdfsSinkTask(FilesSinkTask):
 
     def open_storage(self, config: dict[str, Any]) -> tuple[Storage, Format]:
         self._files_of = WebHdfs(config)
+        self._delimiter: str = config["file.delim"]
         self._top = _absolute(config["topics.dir"])
         self._logs = _absolute(config["logs.dir"])
         return self._files_of, make_format(config["format.class"], config["hdfs.compression.type"])
@@ -86,16 +87,14 @@ class HdfsSinkTask(FilesSinkTask):
     # Names.
 
     def name_of(self, at: TopicPartition, file: OpenFile) -> str:
-        width = self._config["filename.offset.zero.pad.width"]
+        width, delimiter = self._config["filename.offset.zero.pad.width"], self._delimiter
         offsets = (file.first_offset, file.records[-1].original_offset)
         parts = [file.records[0].topic, str(at.partition)]
-        return self._config["file.delim"].join(
-            [*parts, *(str(each).zfill(width) for each in offsets)]
-        )
+        return delimiter.join([*parts, *(str(each).zfill(width) for each in offsets)])
 
     def _last_offsets(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
         """The highest offset in the names of files, by partition."""
-        delimiter = re.escape(self._config["file.delim"])
+        delimiter = re.escape(self._delimiter)
         name = re.compile(rf"(.+){delimiter}(\d+){delimiter}(\d+){delimiter}(\d+)\..+")
         found: dict[TopicPartition, int] = {}
         for topic in {each.topic for each in partitions}:

@@ -1,7 +1,9 @@
 """The HTTP source: asks a server again and again, and writes the records of its answers.
 
 The offset is a part of the last record, such as its id or time, that goes into the next request as
-${offset}; the names of settings are those of the well-known connector of castorm.
+${offset}; the names of settings are those of the well-known connector of castorm. An answer may
+name its next page, by a Link header or a part of it, which is asked for at once. After a restart a page
+that was not the last is asked for again.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ import json
 import threading
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, urljoin, urlsplit
 
 from moldau.connect.api import (
     CheckedBy,
@@ -23,7 +25,7 @@ from moldau.connect.api import (
     SourceRecord,
     SourceTask,
 )
-from moldau.connect.connectors.http.machine.bodies import pointed
+from moldau.connect.connectors.http.machine.bodies import linked, pointed
 from moldau.connect.connectors.http.sink import check_url, client_of, headers_of
 from moldau.connect.connectors.support.plain import SingleSource
 from moldau.connect.connectors.support.web import define_connection
@@ -53,6 +55,9 @@ CONFIG: Final = (
             doc="Where the key is in a record; empty: no key")
     .define("http.response.record.offset.pointer", Kind.STRING, "", group="Records",
             doc="Where the offset is in a record; empty: every answer is written whole")
+    .define("http.response.next.page.pointer", Kind.STRING, "", group="Records",
+            doc="Where an answer has the address of its next page, as a JSON pointer; a Link "
+            "header with rel=\"next\" is followed in any case")
     .define("http.offset.initial", Kind.STRING, "", group="Records", doc="The first offset")
     .define("http.timer.interval.millis", Kind.LONG, 60_000, validator=Range(1), group="Records",
             doc="How long to wait between requests")
@@ -73,6 +78,8 @@ class HttpSourceTask(SourceTask):
         super().__init__()
         self._stopped = threading.Event()
         self._offset: str | None = None
+        #: The page to ask for, as path and query; None for the first.
+        self._page: str | None = None
 
     def start(self, props: Mapping[str, str]) -> None:
         config = self._config = CONFIG.parse(props)
@@ -83,18 +90,23 @@ class HttpSourceTask(SourceTask):
         self._first = True
 
     def poll(self) -> Sequence[SourceRecord] | None:
-        if not self._first and self._stopped.wait(
-            self._config["http.timer.interval.millis"] / 1000
-        ):
+        pause_s = self._config["http.timer.interval.millis"] / 1000
+        if not self._first and self._page is None and self._stopped.wait(pause_s):
             return None
         if self._offset is None:
             stored = self.context.offset_storage_reader.offset(self._partition) or {}
             self._offset = str(stored.get("offset", self._config["http.offset.initial"]))
+            self._page = stored.get("page")
         self._first = False
-        return self._records(self._ask()) or None
+        asked = self._page
+        document, next_page = self._ask()
+        found = self._records(document, asked if next_page is not None else None)
+        self._page = next_page
+        return found or None
 
-    def _ask(self) -> Any:
-        parts = urlsplit(self._url)
+    def _ask(self) -> tuple[Any, str | None]:
+        """The answer, and where its next page is."""
+        parts = urlsplit(self._page or self._url)
         path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         offset = self._offset or ""
         body = self._config["http.request.body"].replace("${offset}", offset).encode()
@@ -109,11 +121,25 @@ class HttpSourceTask(SourceTask):
                 f"{self._client.shown}{path} was answered with {answer.status}: {answer.text[:500]}"
             )
         try:
-            return json_text.parse(answer.body)
+            document = json_text.parse(answer.body)
         except ValueError as error:
             raise ConnectError(f"{self._client.shown}{path} did not answer JSON: {error}") from None
+        return document, self._next_page(document, answer.headers.get("link", ""))
 
-    def _records(self, document: Any) -> list[SourceRecord]:
+    def _next_page(self, document: Any, link: str) -> str | None:
+        found = linked(link, "next")
+        if pointer := self._config["http.response.next.page.pointer"]:
+            found = pointed(document, pointer) or found
+        if not isinstance(found, str) or not found:
+            return None
+        target, own = urlsplit(urljoin(self._url, found)), urlsplit(self._url)
+        if (target.scheme, target.netloc) != (own.scheme, own.netloc):
+            # Its login is not for others.
+            raise ConnectError(f"the next page is on another server, {target.netloc}: {found}")
+        return (target.path or "/") + (f"?{target.query}" if target.query else "")
+
+    def _records(self, document: Any, page: str | None) -> list[SourceRecord]:
+        """`page` is where to begin again, if it is not the first."""
         config = self._config
         found = pointed(document, config["http.response.list.pointer"])
         if found is None:
@@ -133,7 +159,7 @@ class HttpSourceTask(SourceTask):
             records.append(
                 SourceRecord(
                     self._partition,
-                    {"offset": self._offset},
+                    {"offset": self._offset} | ({"page": page} if page else {}),
                     config["kafka.topic"],
                     key=None if key is None else str(key),
                     key_schema=None if key is None else STRING,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -91,3 +92,12 @@ def pointed(document: Any, pointer: str) -> Any:
         else:
             return None
     return document
+
+
+def linked(header: str, relation: str) -> str | None:
+    """The target of a relation in a Link header (RFC 8288); None if there is none."""
+    for match in re.finditer(r"<([^>]*)>([^<]*)", header):
+        for name in re.findall(r'rel\s*=\s*"?([^";,]*)', match[2]):
+            if relation in name.split():
+                return match[1]
+    return None
