@@ -18,7 +18,6 @@ import runpy
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 import urllib.error
 import urllib.request
@@ -38,7 +37,6 @@ from moldau.testing import Broker
 
 ROOT = Path(__file__).resolve().parents[2]
 SECONDS_MAX = 90.0
-READ_MAX = 1_000_000
 
 
 class Stage:
@@ -92,6 +90,9 @@ class Stage:
         if kind is None and self._live is None:
             for name, value in self._facts.items():
                 self._console.print(f"{name}: {value()}")
+        if self._live is not None:
+            # Before what it shows is closed.
+            self._live.stop()
         self._resources.close()
         if kind is None and self._failed:
             raise SystemExit(1)
@@ -246,24 +247,6 @@ def process(*words: str, log: Path) -> Iterator[subprocess.Popen[bytes]]:
     finally:
         started.terminate()
         started.wait(60)
-
-
-@contextmanager
-def background(work: Callable[[], object]) -> Iterator[None]:
-    """A thread that ends with the block; `work` is called again and again."""
-    ending = threading.Event()
-
-    def run() -> None:
-        while not ending.is_set():
-            work()
-
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        ending.set()
-        thread.join(SECONDS_MAX)
 
 
 def latest(records: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:

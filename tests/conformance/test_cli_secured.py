@@ -70,10 +70,11 @@ TABLE: dict[str, tuple[str, str]] = {
     "balance": ("status", ""),
     "streams": ("list", ""),
 }  # fmt: skip
-# Tools of a single machine, and those whose clusters are those of pipelines (tests/spark has them).
+# Tools of a single machine or of brokers without security, and those whose clusters are those of
+# pipelines (tests/spark has them).
 WITHOUT = {
     "start", "cluster", "server-start", "server-stop", "storage", "pipelines", "spark", "security",
-    "dump-log", "metadata-shell", "profile", "completion",
+    "dump-log", "metadata-shell", "profile", "completion", "learn",
 }  # fmt: skip
 # Services have the settings of their clients in their own file.
 SERVICES = {"connect", "monitor", "mqtt", "registry", "rest", "sql"}

@@ -82,3 +82,15 @@ def test_a_mistake_is_one_line(learn: Learn) -> None:
     assert wrong.status == 1
     assert "there is no exercise 13: a number from 1 to 12, or one of topics" in wrong.err
     assert len(wrong.err.splitlines()) == 1
+
+
+def test_a_secured_profile_is_refused_with_what_to_do(learn: Learn) -> None:
+    address = ("--bootstrap-server", "127.0.0.1:1", "--set", "security.protocol=SASL_SSL")
+    assert moldau_cli("profile", "create", "secured", *address).status == 0
+    try:
+        refused = learn("list")
+        assert refused.status == 1
+        assert "security.protocol=SASL_SSL" in refused.err
+        assert "MOLDAU_BOOTSTRAP_SERVERS" in refused.err
+    finally:
+        assert moldau_cli("profile", "delete", "secured").status == 0

@@ -6,7 +6,12 @@ import argparse
 import os
 from typing import TYPE_CHECKING
 
-from moldau.cli.support.addresses import DEFAULT_SERVERS, named_cluster, running_cluster
+from moldau.cli.support.addresses import (
+    DEFAULT_SERVERS,
+    cluster_settings,
+    named_cluster,
+    running_cluster,
+)
 from moldau.cli.support.arguments import Parser
 from moldau.cli.support.client_options import add_json
 from moldau.cli.support.failures import Failure
@@ -42,11 +47,6 @@ examples:
 def add_arguments(parser: Parser) -> None:
     parser.description = _DESCRIPTION
     parser.epilog = _EXAMPLES
-    parser.add_argument(
-        "--bootstrap-server",
-        metavar="HOST:PORT,...",
-        help="broker to use (default: the one that other commands use, or one that is started)",
-    )
     commands = parser.add_commands(required=False)
     add_json(commands.add("list", "list the exercises and your progress"))
     start = commands.add("start", "start what an exercise needs and show it")
@@ -70,7 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
     from moldau.cli.learning.lesson import Lesson
     from moldau.learning.services import StartError
 
-    lesson = Lesson(os.environ, own_broker(arguments.bootstrap_server))
+    lesson = Lesson(os.environ, _own_broker())
     try:
         match arguments.command:
             case None:
@@ -98,10 +98,15 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def own_broker(given: str | None) -> str | None:
+def _own_broker() -> str | None:
     """The address of the reader's broker if one answers there."""
-    if given is not None:
-        return given
+    protocol = cluster_settings(os.environ).get("security.protocol", "PLAINTEXT")
+    if protocol != "PLAINTEXT":
+        raise Failure(
+            f"the profile in use has security.protocol={protocol}, and the exercises' clients have "
+            "no security settings: set MOLDAU_BOOTSTRAP_SERVERS to another broker, or choose "
+            "another profile"
+        )
     found = named_cluster(os.environ) or running_cluster(os.environ)
     address = DEFAULT_SERVERS if found is None else found.bootstrap_servers
     return address if found is not None or _answers(address) else None
