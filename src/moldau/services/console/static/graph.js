@@ -26,7 +26,7 @@ export function graph(title, picture, { onpick } = {}) {
       svg("rect", { x: node.x, y: node.y, width: node.width, height: node.height, rx: node.kind === "topic" ? 20 : 6 }),
       // A frame of its own cuts off what is too long; the whole name stays readable for other programs.
       svg("svg", { x: node.x, y: node.y, width: node.width, height: node.height },
-        line(node, node.label, 19, "label"), node.note ? line(node, node.note, 35, "note-line") : null));
+        line(node, node.label, 19, "label"), " ", node.note ? line(node, node.note, 35, "note-line") : null));
     const mark = (on) => () => {
       for (const [edge, path] of paths) {
         path.classList.toggle("near", on && (edge.source === node.id || edge.target === node.id));
