@@ -6,6 +6,7 @@ import json
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -91,6 +92,17 @@ def chromium() -> Iterator[Any]:
             yield browser
         finally:
             browser.close()
+
+
+def axe_violations(page: Any, axe: Path, only: dict[str, Any]) -> list[str]:
+    """What axe finds on a page that is open, each with the elements."""
+    page.evaluate(axe.read_text())
+    options = {"runOnly": only, "resultTypes": ["violations"]}
+    result = page.evaluate("options => axe.run(document, options)", options)
+    return [
+        f"{each['id']} {[node['target'] for node in each['nodes'][:3]]}"
+        for each in result["violations"]
+    ]
 
 
 class Tab:

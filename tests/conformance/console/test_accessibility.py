@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from moldau.client import Admin, NewTopic, OffsetAndMetadata, Producer, TopicPartition
-from support.console import Console, Tab
+from support.console import Console, Tab, axe_violations
 from support.processes import BrokerProcess
 
 AXE = Path(__file__).parents[3] / ".cache/axe-core/axe.min.js"
@@ -81,12 +81,8 @@ def test_axe_finds_nothing(
     problems = []
     for path in paths(console, filled):
         page = opened(tab, path)
-        page.evaluate(AXE.read_text())
-        options = {"runOnly": only, "resultTypes": ["violations"]}
-        result = page.evaluate("options => axe.run(document, options)", options)
-        for each in result["violations"]:
-            targets = [node["target"] for node in each["nodes"][:3]]
-            problems.append(f"{path}: {each['id']} {targets}")
+        found = axe_violations(page, AXE, only)
+        problems += [f"{path}: {each}" for each in found]
     assert tab.problems == []
     tab.close()
     assert problems == [], "\n".join(problems)

@@ -17,10 +17,12 @@ from moldau.pipelines.control.folder import ControlFolder
 from moldau.pipelines.machine.records import Desired, PipelineRecord
 from moldau.pipelines.registry import Registry
 from moldau.streams import KafkaStreams, State, StreamsBuilder
-from support.console import Console, Tab
+from support.console import Console, Tab, axe_violations
 from support.platform import Platform
 from support.waiting import eventually
 
+AXE = Path(__file__).parents[3] / ".cache/axe-core/axe.min.js"
+RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]
 ORDER = {"type": "record", "name": "order", "fields": [{"name": "id", "type": "string"}]}
 AMOUNT = {"name": "amount", "type": "double", "default": 0.0}
 ORDER_2 = {**ORDER, "fields": [*ORDER["fields"], AMOUNT]}
@@ -330,12 +332,31 @@ def test_changes_are_in_the_audit(platform: Platform) -> None:
     assert wanted <= actions
 
 
-@pytest.mark.parametrize("path", ["/lineage", "/connectors", "/sql", "/schemas", "/logs"])
-def test_pages_fit_a_phone(browser: Any, console: Console, path: str) -> None:
-    small = Tab(browser, console, viewport={"width": 390, "height": 800})
-    try:
+PAGES = ("/lineage", "/connectors", "/sql", "/sql/CSAS_HIGH_1", "/schemas", "/logs", "/pipelines",
+         "/pipelines/big", "/streams", "/streams/counting", "/balancer", "/mirrors")  # fmt: skip
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_axe_finds_nothing_and_pages_fit_a_phone(
+    browser: Any, console: Console, theme: str
+) -> None:
+    # `bypass_csp` only for axe itself, which the pages' policy would not let in.
+    small = Tab(
+        browser,
+        console,
+        viewport={"width": 390, "height": 800},
+        color_scheme=theme,
+        bypass_csp=True,
+    )
+    only = {"type": "tag", "values": RULES}
+    problems = []
+    for path in PAGES:
         page = small.open(path)
-        assert page.evaluate("document.documentElement.scrollWidth") <= 390
-    finally:
-        small.close()
+        wider = page.evaluate("document.documentElement.scrollWidth - innerWidth")
+        if wider > 0:
+            problems.append(f"{path}: {wider} px too wide")
+        if AXE.exists():
+            problems += [f"{path}: {each}" for each in axe_violations(page, AXE, only)]
     assert small.problems == []
+    small.close()
+    assert problems == [], "\n".join(problems)

@@ -48,19 +48,21 @@ def stop_platform(folder: PlatformFolder) -> bool:
     import signal
 
     from moldau.cli.support.failures import Failure
+    from moldau.spark.runtime.processes import is_running
 
     deadline = time.monotonic() + _SECONDS_MAX
-    signalled = False
-    while folder.is_locked():
+    process: tuple[int, str] | None = None
+    # The lock is released a moment before the process has ended.
+    while folder.is_locked() or (process is not None and is_running(*process)):
         status = folder.status()
         # One that is just starting has not written its state.
-        if status is not None and not signalled:
-            os.kill(int(status["pid"]), signal.SIGTERM)
-            signalled = True
+        if status is not None and process is None:
+            process = int(status["pid"]), str(status["mark"])
+            os.kill(process[0], signal.SIGTERM)
         if time.monotonic() > deadline:
             raise Failure(
                 f"the platform in {folder.path} has not stopped in {_SECONDS_MAX:.0f} s. "
                 f"`kill -9 {status['pid'] if status else 'PROCESS'}` ends it and all its services"
             )
         time.sleep(_POLL_S)
-    return signalled
+    return process is not None

@@ -1,7 +1,10 @@
 // Draws a graph that the server has laid out: boxes, lines, and links to pages.
 import { h, here, svg } from "/static/lib.js";
 
-const cut = (text, letters) => (text.length > letters ? text.slice(0, Math.max(1, letters - 1)) + "…" : text);
+function line(node, text, y, kind) {
+  const long = text.length > node.letters;
+  return svg("text", { x: long ? 10 : node.width / 2, y, "text-anchor": long ? "start" : "middle", class: kind }, text);
+}
 
 export function graph(title, picture, { onpick } = {}) {
   if (!picture.nodes.length) return h("p", { class: "soft" }, "Nothing to draw.");
@@ -20,17 +23,17 @@ export function graph(title, picture, { onpick } = {}) {
   });
   for (const node of picture.nodes) {
     const box = svg("g", { class: "node " + node.kind },
-      svg("title", null, `${node.label}${node.note ? ", " + node.note : ""}`),
       svg("rect", { x: node.x, y: node.y, width: node.width, height: node.height, rx: node.kind === "topic" ? 20 : 6 }),
-      svg("text", { x: node.x + node.width / 2, y: node.y + 19, "text-anchor": "middle", class: "label" }, cut(node.label, node.letters)),
-      svg("text", { x: node.x + node.width / 2, y: node.y + 35, "text-anchor": "middle", class: "note-line" }, cut(node.note, node.letters)));
+      // A frame of its own cuts off what is too long; the whole name stays readable for other programs.
+      svg("svg", { x: node.x, y: node.y, width: node.width, height: node.height },
+        line(node, node.label, 19, "label"), " ", node.note ? line(node, node.note, 35, "note-line") : null));
     const mark = (on) => () => {
       for (const [edge, path] of paths) {
         path.classList.toggle("near", on && (edge.source === node.id || edge.target === node.id));
       }
     };
     const held = node.link || onpick
-      ? svg("a", { href: node.link ? here(node.link.split("/").map(encodeURIComponent).join("/")) : "#", "aria-label": `${node.label}, ${node.note || node.kind}` }, box)
+      ? svg("a", { href: node.link ? here(node.link.split("/").map(encodeURIComponent).join("/")) : "#", "aria-label": `${node.label} ${node.note}`.trim() }, box)
       : box;
     if (onpick) held.addEventListener("click", (event) => {
       event.preventDefault();
