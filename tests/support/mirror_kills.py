@@ -38,7 +38,8 @@ GROUP = "workers"
 SETTINGS = {"group.initial.rebalance.delay.ms": "0"}
 ONE_NODE = Shape(roles={1: (BROKER, CONTROLLER)})
 THREE_NODES = Shape()
-WAIT_S = 180.0
+# Long: a node that is killed again and again takes its time on a busy machine.
+WAIT_S = 400.0
 
 
 class Broken(Exception):
