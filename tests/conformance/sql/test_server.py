@@ -68,6 +68,24 @@ def test_a_stream_whose_records_were_deleted_is_empty(
     assert [each for each in rows if "row" in each] == []
 
 
+def test_all_windows_of_a_key_are_in_its_partition(server: SqlServer) -> None:
+    server.execute(
+        "CREATE STREAM spread (id STRING KEY, n INT) "
+        "WITH (kafka_topic='spread', value_format='JSON', partitions=4);"
+        "CREATE TABLE spread_counts AS SELECT id, COUNT(*) AS n FROM spread "
+        "WINDOW TUMBLING (SIZE 1 SECOND) GROUP BY id;",
+        EARLIEST,
+    )
+    rows = "".join(
+        f"INSERT INTO spread (ROWTIME, id, n) VALUES ({1_700_000_000_000 + index * 1000}, 'k', 1);"
+        for index in range(6)
+    )
+    server.execute(rows)
+    sql = "SELECT ROWPARTITION FROM spread_counts EMIT CHANGES LIMIT 6;"
+    found = server.query(sql, EARLIEST)
+    assert len({each["row"]["columns"][0] for each in found if "row" in each}) == 1
+
+
 def test_a_wrong_row_ends_the_inserts(server: SqlServer) -> None:
     server.execute(
         "CREATE STREAM exact (id STRING KEY, n INT) "

@@ -422,30 +422,46 @@ class SqlCore:
         query = prepared.query
         if not isinstance(query, Query):
             raise KsqlStatementException("PRINT is not a query", prepared.text)
+        is_scalable = _is_scalable(query, prepared.session, self.config)
         with self.lock:
+            source = self.engine.metastore.source(query.source.name)
+            if is_scalable and source is not None and source.schema.key:
+                on_row = _with_key(on_row)
             try:
                 started = self.engine.push_query(query, on_row, prepared.text, prepared.session)
             except KsqlException as error:
                 raise statement_error(error, prepared.text) from error
-        if self._is_scalable(query, prepared.session):
+        if is_scalable:
             started = replace(started, id=f"SCALABLE_PUSH_QUERY_{started.id}")
         self.host.start(started, prepared.session.properties, transient=True)
         return started
 
-    def _is_scalable(self, query: Query, session: Session) -> bool:
-        """Whether ksqlDB's second version of push queries runs it: it shows rows from now on."""
-        overrides = self.config.streams_settings(session.properties)
-        plain = not query.joins and query.window is None and query.group_by is None
-        return bool(
-            plain
-            and query.partition_by is None
-            and self.config["ksql.query.push.v2.enabled"]
-            and overrides.get("auto.offset.reset", "latest") == "latest"
-        )
-
 
 #: How long a pull query over a stream may take.
 _READ_TIMEOUT_S = 60.0
+
+
+def _is_scalable(query: Query, session: Session, config: SqlConfig) -> bool:
+    """Whether ksqlDB's second version of push queries runs it: it shows rows from now on."""
+    overrides = config.streams_settings(session.properties)
+    plain = not query.joins and query.window is None and query.group_by is None
+    return bool(
+        plain
+        and query.partition_by is None
+        and config["ksql.query.push.v2.enabled"]
+        and overrides.get("auto.offset.reset", "latest") == "latest"
+    )
+
+
+def _with_key(on_row: Callable[[Any, Any, int], None]) -> Callable[[Any, Any, int], None]:
+    """ksqlDB's second version of push queries does not show rows without a key."""
+
+    def keyed(key: Any, row: Any, timestamp: int) -> None:
+        parts = key if isinstance(key, tuple) else (key,)
+        if any(each is not None for each in parts):
+            on_row(key, row, timestamp)
+
+    return keyed
 
 
 def _check_room(statement: Statement, count: int, config: SqlConfig) -> None:

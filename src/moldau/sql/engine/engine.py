@@ -69,6 +69,13 @@ from moldau.sql.topology.serdes import Serdes
 from moldau.sql.types import DecimalType, Namespace, SqlType
 
 
+def _check_no_sources(statement: InsertValues) -> None:
+    """Values belong to no source: there is none that a column could be of."""
+    for each in statement.values:
+        if isinstance(each, ColumnRef) and each.source is not None:
+            raise KsqlException(f"'{each.source}' is not a valid stream/table name or alias.")
+
+
 def _ignored(step: str, message: str, error: Exception, row: Any) -> None:
     """Without a processing log, what cannot be computed is not noted anywhere."""
 
@@ -154,6 +161,8 @@ class KsqlEngine:
                 SourceProperties(statement.properties, is_query=False)
             elif isinstance(statement, CreateAsSelect):
                 SourceProperties(statement.properties, is_query=True)
+            elif isinstance(statement, InsertValues):
+                _check_no_sources(statement)
         except KsqlException as error:
             raise ParseFailedException(
                 f"Failed to prepare statement: {error}", parsed.text

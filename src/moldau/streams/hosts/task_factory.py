@@ -8,6 +8,7 @@ from typing import Any
 
 from moldau.client.topics import TopicPartition
 from moldau.streams.hosts.hosted_task import HostedTask
+from moldau.streams.hosts.partitioning import default_partition
 from moldau.streams.hosts.planning import changelog_name, topic_name
 from moldau.streams.hosts.settings import StreamsSettings
 from moldau.streams.hosts.state_directory import StateDirectory
@@ -63,6 +64,7 @@ class TaskFactory:
             cache=self._cache,
             processor_wrapper=self._settings.processor_wrapper,
             persistent_stores=self._persistent_default,
+            partition_of=default_partition,
         )
         changelogs = {each.topic for each in subtopology.changelogs.values() if not each.is_source}
         task = Task(
