@@ -33,7 +33,7 @@ from moldau.sql.topology import joining
 from moldau.sql.topology.aggregation import build_aggregate
 from moldau.sql.topology.holders import Holder, Materialization, StreamHolder, TableHolder
 from moldau.sql.topology.processors import FlatMapRows, SetTime
-from moldau.sql.topology.serdes import Serdes
+from moldau.sql.topology.serdes import Serdes, SinkSerde
 from moldau.sql.topology.sources import SourceBuilder
 from moldau.sql.topology.times import time_reader
 from moldau.streams.machine.context import Processor
@@ -370,8 +370,10 @@ class _TopologyBuilder:
             handle,
             step.topic,
             key_serde=self._serdes.key(step.key_format, step.schema),
-            value_serde=self._serdes.value(
-                step.value_format.format, step.schema, step.value_format.features
+            value_serde=SinkSerde(
+                self._serdes.value(
+                    step.value_format.format, step.schema, step.value_format.features
+                )
             ),
             partitioner=None,
             name=None,

@@ -11,6 +11,7 @@ from moldau.sql.ports import RowSerde, SchemaRegistry
 from moldau.sql.sources.data_source import FormatInfo, KeyFormat
 from moldau.sql.sources.schema import LogicalSchema
 from moldau.sql.types import ArrayType, Column, MapType, SqlType, StructType
+from moldau.streams.errors import StreamsError
 from moldau.streams.records import MAX_TIMESTAMP
 from moldau.streams.serdes import Serde, SessionWindowedSerde, TimeWindowedSerde
 
@@ -122,6 +123,24 @@ class _InternalSerde:
 
     def deserialize(self, topic: str, data: bytes | None) -> tuple[Any, ...] | None:
         return self._inner.deserialize(self._topics.get(topic) or self._topic(topic), data)
+
+
+class SinkSerde:
+    """The serde of a sink: a row that cannot be written fails the query in Kafka Streams' words."""
+
+    __slots__ = ("_serialize", "deserialize")
+
+    def __init__(self, inner: RowSerde) -> None:
+        self._serialize = inner.serialize
+        self.deserialize = inner.deserialize
+
+    def serialize(self, topic: str, value: tuple[Any, ...] | None) -> bytes | None:
+        try:
+            return self._serialize(topic, value)
+        except Exception as error:
+            raise StreamsError(
+                f"Unable to serialize record. ProducerRecord(topic=[{topic}]): {error}"
+            ) from error
 
 
 def _contains_map(kind: SqlType) -> bool:
