@@ -27,7 +27,7 @@ from moldau.spark.hosting.places import ApplicationPlaces
 
 __all__ = ["ensure_running", "is_running", "main"]
 
-_POLL_SECONDS: Final = 0.2
+_POLL_SECONDS: Final = 0.5
 _IDLE_SECONDS_MAX: Final = 20.0
 _LOCK: Final = "host.lock"
 _log = logging.getLogger(__name__)
@@ -98,9 +98,11 @@ class TaskHost:
         }
         for path in self._folder.glob("*/signal.json"):
             name = path.parent.name
+            if name in self._threads:
+                continue
             places = ApplicationPlaces(path.parent)
             signal = places.signal_seen()
-            if name in self._threads or signal.run is None or signal.stop:
+            if signal.run is None or signal.stop:
                 continue
             thread = threading.Thread(
                 target=self._run_one, args=(places, signal.run), name=name, daemon=True

@@ -31,7 +31,7 @@ DEFINITION: Final = "definition"
 #: What it reports: why Spark has to take over, and how far it is.
 HANDOVER: Final = "handover"
 PROGRESS: Final = "progress"
-_POLL_SECONDS: Final = 0.5
+_POLL_SECONDS: Final = 1.0
 _TOPICS_SECONDS: Final = 30.0
 _CLOSE_SECONDS_MAX: Final = 10.0
 _TRANSACTION_MS: Final = 15_000

@@ -18,6 +18,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
+from dataclasses import replace
 from logging.handlers import RotatingFileHandler
 from typing import Final
 
@@ -42,6 +43,8 @@ from moldau.spark.runtime.processes import start_mark
 __all__ = ["HostedInstance"]
 
 _BEAT_SECONDS: Final = 1.0
+# Far below what makes an instance count as silent.
+_BEAT_MS_MAX: Final = 5_000
 _LOG_SIZE_MAX: Final = 2 * 1024 * 1024
 _LOG_FILES: Final = 2
 
@@ -63,6 +66,7 @@ class HostedInstance:
         self._run_id = run
         self._number = number
         self._has_process = has_process
+        self._written: InstanceBeat | None = None
         self._lock = threading.Lock()
         self._supervisor = InstanceSupervisor(run, random.SystemRandom(), now_ms=_now_ms())
         self._changed = threading.Condition(self._lock)
@@ -127,13 +131,23 @@ class HostedInstance:
                 self._take(WorkerOrphaned())
             self._take(self._places.signal_seen())
             over = self._over.is_set()
-            try:
-                self._places.beat(self._beat())
-            except OSError as error:
-                self._context.log.warning("no heartbeat: %s", error)
+            self._write_beat()
             if over:
                 return
             self._over.wait(_BEAT_SECONDS)
+
+    def _write_beat(self) -> None:
+        """What is new at once, what is not now and then."""
+        beat = self._beat()
+        last = self._written
+        is_news = last is None or replace(beat, at_ms=last.at_ms) != last
+        if not is_news and last is not None and beat.at_ms - last.at_ms < _BEAT_MS_MAX:
+            return
+        try:
+            self._places.beat(beat)
+            self._written = beat
+        except OSError as error:
+            self._context.log.warning("no heartbeat: %s", error)
 
     def _take(self, event: Event) -> None:
         with self._changed:

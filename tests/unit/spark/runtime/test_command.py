@@ -13,6 +13,7 @@ from moldau.spark.runtime.machine.command import (
     Environment,
     Shipped,
     log_settings,
+    master_of,
     properties_text,
     server_conf,
     spark_submit,
@@ -202,3 +203,16 @@ def test_where_the_cache_is() -> None:
     assert cache_folder({"MOLDAU_CACHE": "/x"}) == Path("/x")
     assert cache_folder({"XDG_CACHE_HOME": "/c"}) == Path("/c/moldau/spark")
     assert cache_folder({}) == Path.home() / ".cache" / "moldau" / "spark"
+
+
+@pytest.mark.parametrize(
+    ("master", "cores", "given"),
+    [
+        ("local[*]", 2, "local[16,4]"),
+        ("local[*]", 32, "local[64,4]"),
+        ("local[2]", 2, "local[2]"),
+        ("spark://h:7077", 2, "spark://h:7077"),
+    ],
+)
+def test_the_default_has_slots_for_hosted_instances(master: str, cores: int, given: str) -> None:
+    assert master_of(ServerSettings(master=master), cores=cores) == given

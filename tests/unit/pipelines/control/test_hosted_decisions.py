@@ -1,0 +1,81 @@
+"""What is decided about hosted applications, and about pipelines that run without Spark."""
+
+from __future__ import annotations
+
+from random import Random
+
+from moldau.pipelines.control.machine import events
+from moldau.pipelines.control.machine.decisions import Reconciler
+from moldau.pipelines.machine.records import Desired, ErrorRecord, State, StatusRecord
+
+FAILURE = ErrorRecord(message="instance 1: no topic")
+
+
+def reconciler(**remembered: StatusRecord) -> Reconciler:
+    return Reconciler(Random(1), lambda: "session", remembered=remembered)
+
+
+def specs(**given: events.Spec) -> events.SpecsRead:
+    return events.SpecsRead(given)
+
+
+RUNNING = events.Spec(Desired.RUNNING, 1)
+TASK = events.Spec(Desired.RUNNING, 1, engine="task")
+
+
+def test_a_failing_instance_makes_its_application_failing_until_it_is_well() -> None:
+    made = reconciler()
+    made.step(events.ServerSeen("s"), 0)
+    made.step(specs(app=RUNNING), 0)
+    made.step(events.Started("app", ()), 0)
+    assert made.step(events.InstancesSeen("app", 2, FAILURE), 0) == [events.Report("app")]
+    # Time alone does not make it well.
+    made.step(events.Tick(), 600_000)
+    status = made.status("app")
+    assert status is not None
+    assert (status.state, status.attempts, status.last_error) == (State.RUNNING, 2, FAILURE)
+    assert made.step(events.InstancesSeen("app", 0, None), 600_000) == [events.Report("app")]
+    status = made.status("app")
+    assert status is not None
+    assert status.attempts == 0
+
+
+def test_a_task_starts_without_a_server_and_none_is_started_for_it() -> None:
+    made = reconciler()
+    made.step(events.ServerSeen(None), 0)
+    effects = made.step(specs(small=TASK), 0)
+    assert effects == [events.Report("small"), events.Start("small", 1, "", "session")]
+    made.step(events.Started("small", ()), 0)
+    # A server that comes and goes does not concern it.
+    assert made.step(events.ServerSeen("s"), 1_000) == []
+    effects = made.step(events.ServerSeen(None), 2_000)
+    assert events.Report("small") not in effects
+    status = made.status("small")
+    assert status is not None
+    assert (status.state, status.engine) == (State.RUNNING, "task")
+
+
+def test_a_task_is_taken_over_from_an_earlier_loop() -> None:
+    status = StatusRecord(
+        name="small", state=State.RUNNING, revision=1, session_id="r", engine="task"
+    )
+    made = reconciler(small=status)
+    # It is looked for although no server has its session.
+    assert made.step(events.ServerSeen("s"), 0) == [events.Reattach("small")]
+    made.step(specs(small=TASK), 0)
+    made.step(events.Reattached("small", found=True), 0)
+    assert made.running() == ["small"]
+
+
+def test_a_task_that_is_handed_over_stops_before_spark_starts_it() -> None:
+    made = reconciler()
+    made.step(events.ServerSeen("s"), 0)
+    made.step(specs(small=TASK), 0)
+    made.step(events.Started("small", ()), 0)
+    effects = made.step(specs(small=events.Spec(Desired.RUNNING, 2)), 0)
+    assert effects == [events.Report("small"), events.Stop("small")]
+    effects = made.step(events.Stopped("small"), 0)
+    assert effects[-1] == events.Start("small", 2, "s", "session")
+    status = made.status("small")
+    assert status is not None
+    assert status.engine is None
