@@ -269,10 +269,18 @@ CONNECTORS: tuple[BuiltIn, ...] = (
         extra="connect",
     ),
     _connector(
+        "SpoolDirAvroSource",
+        PluginKind.SOURCE,
+        "spooldir.source:AvroSpoolDirConnector",
+        "com.github.jcustenborder.kafka.connect.spooldir.SpoolDirAvroSourceConnector",
+        extra="connect",
+    ),
+    _connector(
         "SpoolDirJsonSource",
         PluginKind.SOURCE,
         "spooldir.source:JsonSpoolDirConnector",
         "com.github.jcustenborder.kafka.connect.spooldir.SpoolDirSchemaLessJsonSourceConnector",
+        "com.github.jcustenborder.kafka.connect.spooldir.SpoolDirJsonSourceConnector",
     ),
     _connector(
         "SpoolDirLineSource",

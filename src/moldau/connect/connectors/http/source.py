@@ -2,8 +2,8 @@
 
 The offset is a part of the last record, such as its id or time, that goes into the next request as
 ${offset}; the names of settings are those of the well-known connector of castorm. An answer may
-name its next page, by a Link header or a part of it, which is asked for at once. After a restart a page
-that was not the last is asked for again.
+name its next page, by a Link header or a part of it, which is asked for at once. After a restart
+a page that was not the last is asked for again.
 """
 
 from __future__ import annotations

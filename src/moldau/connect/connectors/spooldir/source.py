@@ -141,6 +141,13 @@ class LineSpoolDirConnector(SpoolDirSourceConnector):
         super().start({"input.format": "lines", **props})
 
 
+class AvroSpoolDirConnector(SpoolDirSourceConnector):
+    DESCRIPTION = "Avro container files of a directory to a topic"
+
+    def start(self, props: Mapping[str, str]) -> None:
+        super().start({"input.format": "avro", **props})
+
+
 class SftpCsvConnector(SpoolDirSourceConnector):
     DESCRIPTION = "CSV files of an SFTP server to a topic"
 
