@@ -76,7 +76,7 @@ WITHOUT = {
     "dump-log", "metadata-shell", "profile", "completion",
 }  # fmt: skip
 # Services have the settings of their clients in their own file.
-SERVICES = {"connect", "monitor", "mqtt", "registry", "rest", "sql"}
+SERVICES = {"connect", "console", "monitor", "mqtt", "registry", "rest", "sql"}
 # These talk to a Schema Registry, too (tests/conformance/schemas), or to a port of metrics.
 OF_OTHERS = {
     "avro-console-consumer", "avro-console-producer", "json-schema-console-consumer",

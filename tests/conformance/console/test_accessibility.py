@@ -61,7 +61,13 @@ def opened(tab: Tab, path: str) -> Any:
 
 
 @pytest.mark.skipif(not AXE.exists(), reason="no axe-core here: make axe fetches it with npm")
-@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize(
+    "theme",
+    [
+        "light",
+        pytest.param("dark", marks=pytest.mark.long("the same pages again, for their colours")),
+    ],
+)
 @pytest.mark.slow("axe looks at every element of thirty pages")
 def test_axe_finds_nothing(
     browser: Any, console: Console, filled: dict[str, str], theme: str

@@ -53,3 +53,24 @@ def test_every_page_opens(tab: Tab, console: Console) -> None:
             page = tab.open(each["path"])
             assert page.locator("main h1").count() == 1, each["path"]
             assert page.locator("main .note.bad").all_inner_texts() == [], each["path"]
+
+
+def test_bad_bodies_are_refused_with_a_reason(console: Console) -> None:
+    bodies = {
+        "/topics/t/truncate": {"offsets": {"x": "y"}},
+        "/quotas": {"entity": {"user": 5}, "values": {"producer_byte_rate": 1}},
+        "/topics": {"name": 5},
+        "/acls": {
+            "resource_type": "NO",
+            "resource_name": "x",
+            "principal": "p",
+            "operation": "READ",
+        },
+        "/groups/none/offsets": {"to": "nowhere"},
+        "/topics/t/records": {"records": []},
+    }
+    for path, body in bodies.items():
+        answer = console.client.post(f"/api/clusters/default{path}", json=body)
+        assert answer.status_code in (400, 404), (path, answer.text)
+        assert answer.json()["message"]
+    console.ask("GET", "/api/clusters/other/topics", status=404)

@@ -21,7 +21,7 @@ _EXAMPLES = """\
 examples:
   moldau console start
   moldau console start --port 9022 --bootstrap-server kafka1:9092
-  moldau console start --schema-registry http://127.0.0.1:8081 --connect http://127.0.0.1:8083
+  moldau console start --schema-registry http://127.0.0.1:8081
   moldau console start console.properties --override read.only=true
 """
 _URLS = {

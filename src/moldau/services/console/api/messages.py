@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import csv
 import io
+import re
 from collections.abc import AsyncGenerator
 from dataclasses import asdict
 from typing import Any, Final
@@ -95,7 +96,8 @@ class MessageHandlers:
         body = Body({name: each for name, each in given.items() if each is not None})
         wanted = scan_request(self._backend, body, default_limit=10_000)
         is_csv = request.text("format") == "csv"
-        name, suffix = request.path["topic"], "csv" if is_csv else "json"
+        name = re.sub(r"[^A-Za-z0-9._-]", "_", request.path["topic"])
+        suffix = "csv" if is_csv else "json"
         make = self._csv if is_csv else self._json
         return self._stream(
             request,

@@ -169,7 +169,10 @@ class SecurityHandlers:
 
     async def set_quota(self, request: Request) -> dict[str, Any]:
         body = await body_of(request)
-        entity = ClientQuotaEntity.of(body.mapping("entity"))
+        named = body.mapping("entity")
+        if not all(each is None or isinstance(each, str) for each in named.values()):
+            raise bad_request("The names of an entity are texts, or null for the default.")
+        entity = ClientQuotaEntity.of(named)
         try:
             operations = tuple(
                 ClientQuotaOp(key, None if value is None else float(value))

@@ -211,10 +211,7 @@ class TopicHandlers:
         name = request.path["topic"]
         async with self._backend.change(request, "delete-records", name, body.fields) as call:
             if "offsets" in body:
-                before = {
-                    TopicPartition(name, int(partition)): RecordsToDelete.before(int(offset))
-                    for partition, offset in body.mapping("offsets").items()
-                }
+                before = _before(name, body.mapping("offsets"))
             else:
                 found = (await call.admin.describe_topics([name]))[name]
                 before = {
@@ -270,6 +267,16 @@ class TopicHandlers:
                     each["value"] = own[0]["value"] if own else each["value"]
                 return found
             return {"data": []}
+
+
+def _before(topic: str, offsets: dict[str, Any]) -> dict[TopicPartition, RecordsToDelete]:
+    try:
+        return {
+            TopicPartition(topic, int(partition)): RecordsToDelete.before(int(offset))
+            for partition, offset in offsets.items()
+        }
+    except (TypeError, ValueError):
+        raise bad_request('offsets must be numbers by partition: {"0": 100, ...}') from None
 
 
 def _replicas(body: Body) -> NewPartitionReassignment | None:
