@@ -134,7 +134,9 @@ class TaskSettings:
         return int(self.task_id.rpartition("_")[2])
 
 
-def _windowed_partitioner(definition: SinkDefinition, settings: TaskSettings) -> Partitioner | None:
+def _windowed_partitioner(
+    definition: SinkDefinition, settings: TaskSettings
+) -> Partitioner | None:
     """All windows of a key go to the partition of the key."""
     serde, partition_of = definition.key_serde, settings.partition_of
     if partition_of is None or not isinstance(serde, TimeWindowedSerde | SessionWindowedSerde):

@@ -81,7 +81,9 @@ class TaskStores:
         if builder.caching and self._cache is not None and self._cache.bytes_max > 0:
             cache = StoreCache(self._cache, self._runtime)
             self._caches.append(cache)
-        context = StoreContext(topic=topic, log=log, drop=drop, storage=storage, cache=cache)
+        context = StoreContext(
+            topic=topic, log=log, drop=drop, storage=storage, cache=cache
+        )
         self.by_name[name] = builder.create(context)
         if on_disk and storage.is_used:
             self._persistent.add(name)
