@@ -74,10 +74,11 @@ TABLE: dict[str, tuple[str, str]] = {
 # pipelines (tests/spark has them).
 WITHOUT = {
     "start", "cluster", "server-start", "server-stop", "storage", "pipelines", "spark", "security",
-    "dump-log", "metadata-shell", "profile", "completion", "learn",
+    "dump-log", "metadata-shell", "profile", "completion", "learn", "status", "stop", "logs",
+    "destroy",
 }  # fmt: skip
 # Services have the settings of their clients in their own file.
-SERVICES = {"connect", "console", "monitor", "mqtt", "registry", "rest", "sql"}
+SERVICES = {"connect", "console", "mirror", "monitor", "mqtt", "registry", "rest", "sql", "up"}
 # These talk to a Schema Registry, too (tests/conformance/schemas), or to a port of metrics.
 OF_OTHERS = {
     "avro-console-consumer", "avro-console-producer", "json-schema-console-consumer",

@@ -61,7 +61,12 @@ def is_running(url: str) -> bool:
 @pytest.mark.slow("kills a worker and waits for its session to end, then kills the database")
 @pytest.mark.parametrize(
     ("flow", "kills", "seed", "wanted"),
-    [pytest.param("jdbc", 2, 6, (1, 1), id="jdbc"), pytest.param("cdc", 1, 4, (0, 1), id="cdc")],
+    [
+        pytest.param("jdbc", 2, 6, (1, 1), id="jdbc"),
+        pytest.param(
+            "cdc", 1, 4, (0, 1), id="cdc", marks=pytest.mark.long("the same with another flow")
+        ),
+    ],
 )
 def test_each_record_arrives_once_through_kills(
     broker: BrokerProcess, tmp_path: Path, flow: str, kills: int, seed: int, wanted: tuple[int, int]

@@ -118,7 +118,7 @@ def commit_ends(bootstrap: str, topic: str, group: str) -> None:
         admin.alter_consumer_group_offsets(group, offsets)
 
 
-@pytest.mark.slow("starts MirrorMaker 2 on two brokers")
+@pytest.mark.long("starts MirrorMaker 2, a JVM that takes half a minute, on two brokers")
 def test_java_and_moldau_take_over_from_each_other(servers: Servers, tmp_path: Path) -> None:
     source, target = (servers(f"moldau {each}").bootstrap for each in (1, 2))
     create(source, NewTopic("bills", 2, 1))

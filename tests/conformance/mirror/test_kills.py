@@ -10,7 +10,7 @@ import pytest
 from support.mirror_kills import ONE_NODE, THREE_NODES, run
 
 
-@pytest.mark.slow("two clusters under load, four kills and two moves")
+@pytest.mark.long("two clusters under load, four kills and two moves")
 def test_kills_lose_and_double_nothing(tmp_path: Path) -> None:
     run(tmp_path, count=4, seed=5, shape=ONE_NODE, moves_every=2)
 

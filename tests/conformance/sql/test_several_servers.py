@@ -89,6 +89,9 @@ def test_they_share_queries_and_answer_as_one(
             assert [each["row"]["columns"] for each in found if "row" in each] == [[10]]
         limited = server.query("SELECT * FROM pages LIMIT 5;")
         assert len([each for each in limited if "row" in each]) == 5
+        sorted_rows = server.query("SELECT page FROM pages ORDER BY page DESC LIMIT 3 OFFSET 1;")
+        found = [each["row"]["columns"][0] for each in sorted_rows if "row" in each]
+        assert found == ["p8", "p7", "p6"]
     two.execute(f"TERMINATE {query_id};")
     eventually(lambda: query_id not in str(one.execute("SHOW QUERIES;")), what="both ended it")
 

@@ -88,7 +88,7 @@ def facts(stage: Stage, prefix: str) -> dict[str, Any]:
     }
 
 
-@pytest.mark.slow("three runs of two virtual machines")
+@pytest.mark.long("three runs of two virtual machines")
 def test_each_takes_over_from_the_other(stage: Stage) -> None:
     made: dict[str, dict[str, Any]] = {}
     for order in ((in_java, in_python, in_java), (in_python, in_java, in_python)):
