@@ -310,6 +310,12 @@ TRANSFORMS: tuple[BuiltIn, ...] = (
     *_for_key_and_value("Cast", "cast"),
     _transform("DropHeaders", "headers:DropHeaders"),
     *_for_key_and_value("ExtractField", "fields"),
+    BuiltIn(
+        "ExtractNewRecordState",
+        PluginKind.TRANSFORMATION,
+        "moldau.connect.transforms.debezium:ExtractNewRecordState",
+        ("io.debezium.transforms.ExtractNewRecordState",),
+    ),
     _transform("Filter", "routing:Filter"),
     *_for_key_and_value("Flatten", "fields"),
     *_for_key_and_value("HeaderFrom", "headers"),
