@@ -20,7 +20,11 @@ _LINK = re.compile(r"\]\(([^)#:\s]*)(#[^)\s]*)?\)")
 def pages() -> dict[str, str]:
     subprocess.run([sys.executable, str(ROOT / "tools/build_site.py"), "--pages-only"], check=True)
     staged = ROOT / "build" / "site-pages"
-    return {str(each.relative_to(staged)): each.read_text() for each in staged.rglob("*.*")}
+    # Of pictures only the names matter.
+    return {
+        str(each.relative_to(staged)): each.read_text() if each.suffix == ".md" else ""
+        for each in staged.rglob("*.*")
+    }
 
 
 def headings(text: str) -> set[str]:

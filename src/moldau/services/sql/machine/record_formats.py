@@ -18,7 +18,7 @@ NO_DATA: Final = "¯\\_(ツ)_/¯ - no data processed"
 NULL: Final = "<null>"
 MIXED: Final = "MIXED FORMAT"
 #: Of schema identifiers of Confluent's framing.
-_MAGIC: Final = 0
+_SCHEMA_MAGIC: Final = 0
 _FRAME_BYTES: Final = 5
 _WINDOW_BYTES: Final = 8
 
@@ -150,7 +150,7 @@ class FormatGuess:
         return next(iter(readings.values()), None) or data.hex(" ").upper()
 
     def _with_schema(self, data: bytes) -> str | None:
-        if len(data) < _FRAME_BYTES or data[0] != _MAGIC:
+        if len(data) < _FRAME_BYTES or data[0] != _SCHEMA_MAGIC:
             return None
         found = self._schemas(data)
         if found is None:
