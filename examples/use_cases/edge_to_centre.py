@@ -6,14 +6,11 @@ once; it is killed in the middle, as a line that fails, and started again.
 
 from stage import Stage, process
 
-from moldau.cli.catalogue import TOOLS
 from moldau.client import Producer
 from moldau.testing import Broker
 
 SITES = ("weir", "lock")
 
-if "mirror" not in TOOLS:
-    raise SystemExit("this version has no `moldau mirror`")
 with Stage(__doc__) as stage:
     edges = {site: stage.server(Broker(topics={"readings": 2})) for site in SITES}
     settings = stage.folder / "mm2.properties"

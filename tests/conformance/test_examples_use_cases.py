@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from moldau.cli.catalogue import TOOLS
 from support.elasticsearch import elasticsearch_missing
 from support.postgres import postgres_missing
 from support.processes import ROOT
@@ -19,12 +18,7 @@ FOLDER = ROOT / "examples" / "use_cases"
 # What `make test` runs: one that kills its application, and one with a worker of Connect.
 SHORT = {"card_fraud", "log_aggregation"}
 LONG = "a broker, an application and often a service for each; `make examples` runs all"
-def mirror_missing() -> str | None:
-    return None if "mirror" in TOOLS else "there is no `moldau mirror` yet"
-
-
 MISSING = {
-    "edge_to_centre": (mirror_missing,),
     "shop_search": (elasticsearch_missing,),
     "change_data_capture": (elasticsearch_missing, postgres_missing, redis_missing),
 }
