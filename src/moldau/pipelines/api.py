@@ -403,8 +403,9 @@ class Pipelines:
         while True:
             info = self.show(record.name)
             status = _Looked(self._folder, self._registry.view).status(record.name)
-            # Messages of an earlier revision is no answer to this start.
-            current = status is not None and status.revision == record.revision
+            # Messages of an earlier revision are no answer to this start. A later one is: the loop
+            # makes it when it hands a task over to Spark.
+            current = status is not None and status.revision >= record.revision
             if current and _has_failed(info):
                 raise _failed(info)
             if current and info.state == State.FINISHED:

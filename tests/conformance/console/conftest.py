@@ -41,7 +41,7 @@ def admin(broker: BrokerProcess) -> Iterator[Admin]:
         yield found
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     with chromium() as found:
         yield found

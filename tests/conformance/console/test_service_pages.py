@@ -162,6 +162,16 @@ def test_a_failed_task_shows_its_error(tab: Tab, console: Console, bootstrap: st
     console.ask("DELETE", "/connectors/broken")
 
 
+def query_of(console: Console, prefix: str) -> str:
+    """The id of a query ends with where its statement stands in the command topic."""
+    (found,) = [
+        each["id"]
+        for each in console.ask("GET", "/sql")["queries"]
+        if each["id"].startswith(prefix)
+    ]
+    return str(found)
+
+
 def test_sql_statements_and_rows_that_come_while_one_looks(
     tab: Tab, console: Console, bootstrap: str
 ) -> None:
@@ -175,7 +185,8 @@ def test_sql_statements_and_rows_that_come_while_one_looks(
         "GROUP BY id;"
     )
     page.get_by_role("button", name="Run").click()
-    page.get_by_role("region", name="Queries").get_by_text("CSAS_HIGH_1").wait_for()
+    page.get_by_role("region", name="Queries").get_by_text("CTAS_LATEST_").wait_for()
+    high, latest = query_of(console, "CSAS_HIGH_"), query_of(console, "CTAS_LATEST_")
     send(bootstrap, "readings", '{"id": "a", "value": 5}', '{"id": "b", "value": 50}')
 
     editor.fill("SELECT * FROM high EMIT CHANGES;")
@@ -201,14 +212,14 @@ def test_sql_statements_and_rows_that_come_while_one_looks(
     page.get_by_role("button", name="Run").click()
     page.get_by_role("alert").get_by_text("NOTHING").wait_for()
 
-    page.get_by_role("link", name="CTAS_LATEST_2").click()
-    page.get_by_role("region", name="Topology of CTAS_LATEST_2").get_by_text(
+    page.get_by_role("link", name=latest).click()
+    page.get_by_role("region", name=f"Topology of {latest}").get_by_text(
         "from readings", exact=True
     ).wait_for()
     page.get_by_role("button", name="Terminate").click()
     page.get_by_role("button", name="Terminate").last.click()
-    page.get_by_text("CTAS_LATEST_2 is terminated").wait_for()
-    assert [one["id"] for one in console.ask("GET", "/sql")["queries"]] == ["CSAS_HIGH_1"]
+    page.get_by_text(f"{latest} is terminated").wait_for()
+    assert [one["id"] for one in console.ask("GET", "/sql")["queries"]] == [high]
 
 
 def test_a_streams_application_is_drawn_with_its_members(
@@ -280,9 +291,10 @@ def test_lineage_follows_a_record_through_all_services(
         found = console.ask("GET", "/lineage")
         return {(each["source"], each["target"]) for each in found["edges"]}
 
+    high = query_of(console, "CSAS_HIGH_")
     wanted = {
-        ("topic:readings", "query:CSAS_HIGH_1"),
-        ("query:CSAS_HIGH_1", "topic:HIGH"),
+        ("topic:readings", f"query:{high}"),
+        (f"query:{high}", "topic:HIGH"),
         ("topic:HIGH", "connector:high-file"),
         ("topic:readings", "pipeline:big"),
         ("topic:text", "streams:counting"),
@@ -332,11 +344,17 @@ def test_changes_are_in_the_audit(platform: Platform) -> None:
     assert wanted <= actions
 
 
-PAGES = ("/lineage", "/connectors", "/sql", "/sql/CSAS_HIGH_1", "/schemas", "/logs", "/pipelines",
+PAGES = ("/lineage", "/connectors", "/sql", "/sql/HIGH", "/schemas", "/logs", "/pipelines",
          "/pipelines/big", "/streams", "/streams/counting", "/balancer", "/mirrors")  # fmt: skip
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize(
+    "theme",
+    [
+        "light",
+        pytest.param("dark", marks=pytest.mark.long("the same pages again, for their colours")),
+    ],
+)
 def test_axe_finds_nothing_and_pages_fit_a_phone(
     browser: Any, console: Console, theme: str
 ) -> None:
@@ -351,7 +369,7 @@ def test_axe_finds_nothing_and_pages_fit_a_phone(
     only = {"type": "tag", "values": RULES}
     problems = []
     for path in PAGES:
-        page = small.open(path)
+        page = small.open(path.replace("HIGH", query_of(console, "CSAS_HIGH_")))
         wider = page.evaluate("document.documentElement.scrollWidth - innerWidth")
         if wider > 0:
             problems.append(f"{path}: {wider} px too wide")
