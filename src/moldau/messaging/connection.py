@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import uuid
 from collections.abc import Callable, Mapping
-from typing import Any, Final, Self
+from typing import Any, Self
 
 from moldau.client import KafkaError
 from moldau.messaging.context import Context
@@ -18,14 +18,9 @@ from moldau.messaging.machine.errors import (
 )
 from moldau.messaging.machine.settings import MessagingSettings
 from moldau.messaging.session import AcknowledgeMode, Session
+from moldau.security.machine.jaas import PASSWORD_MECHANISMS, jaas_line
 
 __all__ = ["Connection", "ConnectionFactory"]
-
-_MODULES: Final = {
-    "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
-    "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
-    "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
-}
 
 
 class ConnectionFactory:
@@ -67,14 +62,12 @@ class ConnectionFactory:
         clients = dict(self._settings.clients)
         if user is not None:
             mechanism = clients.get("sasl.mechanism", "SCRAM-SHA-512").upper()
-            if mechanism not in _MODULES:
+            if mechanism not in PASSWORD_MECHANISMS:
                 raise MessagingError(f"{mechanism} has no passwords: set sasl.mechanism to another")
             clients.setdefault("security.protocol", "SASL_PLAINTEXT")
             clients["sasl.mechanism"] = mechanism
-            clients["sasl.jaas.config"] = (
-                f"{_MODULES[mechanism]} required username={_quoted(user)} "
-                f"password={_quoted(password or '')};"
-            )
+            login = {"username": user, "password": password or ""}
+            clients["sasl.jaas.config"] = jaas_line(mechanism, login)
         return Connection(Context(self._settings, clients), client_id)
 
 
@@ -215,8 +208,3 @@ class Connection:
         with self._lock:
             if session in self._sessions:
                 self._sessions.remove(session)
-
-
-def _quoted(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'

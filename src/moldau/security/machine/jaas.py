@@ -14,7 +14,14 @@ from typing import Final
 
 from moldau.config.errors import ConfigError
 
-__all__ = ["JaasEntry", "example_line", "find_entry", "jaas_line", "parse_jaas"]
+__all__ = [
+    "PASSWORD_MECHANISMS",
+    "JaasEntry",
+    "example_line",
+    "find_entry",
+    "jaas_line",
+    "parse_jaas",
+]
 
 KERBEROS_MODULE: Final = "Krb5LoginModule"
 MODULE_OF_MECHANISM: Final = {
@@ -24,6 +31,8 @@ MODULE_OF_MECHANISM: Final = {
     "OAUTHBEARER": "OAuthBearerLoginModule",
     "GSSAPI": KERBEROS_MODULE,
 }
+#: Those that log in with a user name and a password.
+PASSWORD_MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 _EXAMPLES: Final = {
     "PlainLoginModule": (
         "org.apache.kafka.common.security.plain.PlainLoginModule required "

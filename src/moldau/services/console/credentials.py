@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from moldau.http.machine.errors import HttpError
 from moldau.http.request import Principal
+from moldau.security.machine.jaas import PASSWORD_MECHANISMS, jaas_line
 
 __all__ = ["credentials_of"]
-
-_KAFKA: Final = "org.apache.kafka.common.security"
-_MODULES: Final = {
-    "PLAIN": f"{_KAFKA}.plain.PlainLoginModule",
-    "SCRAM-SHA-256": f"{_KAFKA}.scram.ScramLoginModule",
-    "SCRAM-SHA-512": f"{_KAFKA}.scram.ScramLoginModule",
-}
 
 
 class _Token:
@@ -33,24 +27,15 @@ def credentials_of(settings: Mapping[str, str], principal: Principal) -> dict[st
     if principal.method == "bearer":
         return {
             "sasl.mechanism": "OAUTHBEARER",
-            "sasl.jaas.config": f"{_KAFKA}.oauthbearer.OAuthBearerLoginModule required;",
+            "sasl.jaas.config": jaas_line("OAUTHBEARER", {}),
             "sasl.login.callback.handler.class": _Token(str(principal.secret)),
         }
     mechanism = settings.get("sasl.mechanism", "SCRAM-SHA-512").upper()
-    module = _MODULES.get(mechanism)
-    if module is None:
+    if mechanism not in PASSWORD_MECHANISMS:
         raise HttpError(
             500,
             f"A user name and password cannot be used with sasl.mechanism={mechanism}. Configure "
-            f"one of {', '.join(_MODULES)}.",
+            f"one of {', '.join(PASSWORD_MECHANISMS)}.",
         )
-    return {
-        "sasl.mechanism": mechanism,
-        "sasl.jaas.config": f"{module} required username={_quoted(principal.name)} "
-        f"password={_quoted(str(principal.secret))};",
-    }
-
-
-def _quoted(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
+    login = {"username": principal.name, "password": str(principal.secret)}
+    return {"sasl.mechanism": mechanism, "sasl.jaas.config": jaas_line(mechanism, login)}

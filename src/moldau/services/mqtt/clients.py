@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from moldau.client import AsyncAdmin, AsyncConsumer, AsyncProducer, KafkaError, TopicPartition
 from moldau.client.errors import AuthenticationError
+from moldau.security.machine.jaas import jaas_line
 from moldau.services.mqtt.config import MqttConfig
 from moldau.services.mqtt.hub import Hub
 from moldau.services.mqtt.machine.reasons import MqttError, Reason
@@ -28,11 +29,6 @@ logger = logging.getLogger(__name__)
 
 CLOSE_S: Final = 5.0
 LOGIN_S: Final = 20.0
-_MODULES: Final = {
-    "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
-    "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
-    "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
-}
 Consumer = AsyncConsumer[bytes | None, bytes | None]
 
 
@@ -187,13 +183,5 @@ class Clients:
             text = password.decode()
         except UnicodeDecodeError:
             raise MqttError(Reason.BAD_USER_NAME_OR_PASSWORD, "the password is not UTF-8") from None
-        return {
-            "sasl.mechanism": mechanism,
-            "sasl.jaas.config": f"{_MODULES[mechanism]} required username={_quoted(user)} "
-            f"password={_quoted(text)};",
-        }
-
-
-def _quoted(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
+        login = {"username": user, "password": text}
+        return {"sasl.mechanism": mechanism, "sasl.jaas.config": jaas_line(mechanism, login)}

@@ -21,6 +21,7 @@ from moldau.client.errors import AuthenticationError, KafkaError
 from moldau.config.errors import ConfigError
 from moldau.http.machine.errors import HttpError, too_many_requests
 from moldau.http.request import Principal
+from moldau.security.machine.jaas import PASSWORD_MECHANISMS, jaas_line
 from moldau.services.rest.config import RestConfig
 from moldau.services.rest.machine.errors import no_consumer_available
 
@@ -30,11 +31,6 @@ logger = logging.getLogger(__name__)
 
 Consumer = AsyncConsumer[bytes | None, bytes | None]
 CLOSE_S: Final = 5.0
-_MODULES: Final = {
-    "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
-    "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
-    "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
-}
 
 
 class ClientSet:
@@ -195,11 +191,10 @@ class Clients:
                 "Only a user name and password can be passed on to the broker.",
                 error_code=40101,
             )
-        module = _MODULES[self._mechanism]
+        login = {"username": principal.name, "password": str(principal.secret)}
         return {
             "sasl.mechanism": self._mechanism,
-            "sasl.jaas.config": f"{module} required username={_quoted(principal.name)} "
-            f"password={_quoted(str(principal.secret))};",
+            "sasl.jaas.config": jaas_line(self._mechanism, login),
         }
 
 
@@ -208,16 +203,11 @@ def _mechanism(config: RestConfig) -> str:
     settings: dict[str, Any] = config.client_settings("admin")
     protocol = str(settings.get("security.protocol", "PLAINTEXT")).upper()
     mechanism = str(settings.get("sasl.mechanism", "GSSAPI")).upper()
-    if not protocol.startswith("SASL") or mechanism not in _MODULES:
+    if not protocol.startswith("SASL") or mechanism not in PASSWORD_MECHANISMS:
         raise ConfigError(
             "confluent.rest.auth.propagate.method=JETTY_AUTH needs a broker that checks passwords: "
             "set client.security.protocol to SASL_PLAINTEXT or SASL_SSL, and client.sasl.mechanism "
-            f"to one of {', '.join(_MODULES)}",
+            f"to one of {', '.join(PASSWORD_MECHANISMS)}",
             key="confluent.rest.auth.propagate.method",
         )
     return mechanism
-
-
-def _quoted(text: str) -> str:
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
