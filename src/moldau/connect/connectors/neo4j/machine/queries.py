@@ -87,7 +87,7 @@ class NodePattern:
     def of(cls, text: str) -> NodePattern:
         match = _ONLY_NODE.fullmatch(text.strip())
         if match is None:
-            raise ValueError(f"{text!r} is no pattern of a node: write (:Label{{!key, property}})")
+            raise ValueError(f"{text!r} is not a node pattern: write (:Label{{!key, property}})")
         return cls(_labels(match["labels"]), Fields.of(match["fields"]))
 
     @property
@@ -118,7 +118,7 @@ class RelationPattern:
         match = _RELATION.fullmatch(text.strip())
         if match is None:
             raise ValueError(
-                f"{text!r} is no pattern of a relationship: write "
+                f"{text!r} is not a relationship pattern: write "
                 "(:A{!a})-[:TYPE{property}]->(:B{!b})"
             )
         start, end = NodePattern.of(match["start"]), NodePattern.of(match["end"])
