@@ -88,7 +88,7 @@ def read(
         consumer.assign([TopicPartition(topic, each.partition) for each in partitions])
         eventually(
             lambda: found.extend(consumer.poll(0.2)) or len(found) >= count,
-            what=f"{count} records in {topic}, there are {len(found)}",
+            what=f"{count} records in {topic}",
             seconds_max=seconds_max,
         )
     return sorted(found, key=lambda each: (each.partition, each.offset))

@@ -19,7 +19,7 @@ import pytest
 
 @pytest.mark.parametrize("number", range(int(os.environ["UNLUCKY"])))
 def test_unlucky(number):
-    seen = Path(f"seen{number}")
+    seen = Path(f"{Path(__file__).stem}.seen{number}")
     if not seen.exists():
         seen.touch()
         pytest.fail("no core was free")
@@ -33,20 +33,22 @@ def test_good():
 
 
 @pytest.mark.parametrize(
-    ("environment", "code", "named"),
+    ("environment", "files", "code", "named"),
     [
-        pytest.param({"CI": "true", "UNLUCKY": "3"}, 0, 3, id="a few that pass alone"),
-        pytest.param({"CI": "true", "UNLUCKY": "4"}, 1, 0, id="too many for chance"),
-        pytest.param({"CI": "true", "UNLUCKY": "1", "BROKEN": ""}, 1, 0, id="one fails again"),
-        pytest.param({"UNLUCKY": "1"}, 1, 0, id="on a developer's machine"),
+        pytest.param({"CI": "true", "UNLUCKY": "1"}, 3, 0, 3, id="a few that pass alone"),
+        pytest.param({"CI": "true", "UNLUCKY": "5"}, 1, 0, 5, id="many of one file"),
+        pytest.param({"CI": "true", "UNLUCKY": "1"}, 4, 1, 0, id="too many for chance"),
+        pytest.param({"CI": "true", "UNLUCKY": "1", "BROKEN": ""}, 1, 1, 0, id="one fails again"),
+        pytest.param({"UNLUCKY": "1"}, 1, 1, 0, id="on a developer's machine"),
     ],
 )
 def test_what_failed_is_run_again_alone(
-    tmp_path: Path, environment: dict[str, str], code: int, named: int
+    tmp_path: Path, environment: dict[str, str], files: int, code: int, named: int
 ) -> None:
-    (tmp_path / "test_it.py").write_text(TESTS)
+    for number in range(files):
+        (tmp_path / f"test_it{number}.py").write_text(TESTS)
     run = subprocess.run(
-        [sys.executable, CROWD, "test_it.py", "-q", "--rootdir=."],
+        [sys.executable, CROWD, "-q", "--rootdir=."],
         cwd=tmp_path,
         env=plain_environment() | environment,
         capture_output=True,

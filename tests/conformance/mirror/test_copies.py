@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -39,6 +40,8 @@ from support.waiting import eventually
 from .conftest import Servers
 
 COUNT = 3000
+#: Recent, or the brokers' retention deletes the records before they are copied.
+START_MS = time.time_ns() // 1_000_000 - 60_000
 
 
 def fill(bootstrap: str, topic: str) -> list[int]:
@@ -52,7 +55,7 @@ def fill(bootstrap: str, topic: str) -> list[int]:
             key = None if number % 7 == 0 else b"k%d" % (number % 50)
             value = None if number % 11 == 0 and key else b"%06d" % number * lots.randrange(1, 30)
             headers = [("h", b"%d" % number), ("empty", None)] if number % 3 == 0 else []
-            at = 1_700_000_000_000 + number
+            at = START_MS + number
             producer.send(topic, value, key, timestamp=at, headers=headers)
             number += 1
 

@@ -42,7 +42,7 @@ class AiokafkaClient:
     def produce(self, topic: str, codec: str, rows: Sequence[Row]) -> None:
         async def work() -> None:
             producer = AIOKafkaProducer(
-                bootstrap_servers=self._bootstrap, linger_ms=50,
+                bootstrap_servers=self._bootstrap, linger_ms=50, acks="all",
                 compression_type=None if codec == "none" else codec,
             )  # fmt: skip
             await producer.start()
