@@ -92,17 +92,20 @@ def typed(platform: Platform, folder: Path, script: str) -> str:
     for name, words in (("moldau", "-m moldau.cli"), ("python", "")):
         (programs / name).write_text(f'#!/bin/sh\nexec {sys.executable} {words} "$@"\n')
         (programs / name).chmod(0o755)
-    path = f"{programs}:{os.environ['PATH']}"
-    done = subprocess.run(
-        ["bash", "-e", "-c", script],
-        cwd=folder,
-        env={**platform.environment, "PATH": path},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    said = folder / "said.txt"
+    with said.open("w") as errors:
+        # The lines that are typed come with the errors: what hangs is the last of them.
+        done = subprocess.run(
+            ["bash", "-ex", "-c", script],
+            cwd=folder,
+            env={**platform.environment, "PATH": f"{programs}:{os.environ['PATH']}"},
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+    assert done.returncode == 0, done.stdout + said.read_text()
     return done.stdout
 
 
