@@ -247,7 +247,7 @@ def value_of(topic: Topic, columns: list[str], *, base: str) -> Any:
     """The value of the record that a row becomes, as bytes."""
     from pyspark.sql import functions as F
 
-    row = F.struct(*[_column(name) for name in columns])
+    row = F.struct(*[quoted(name) for name in columns])
     registry = _registry(topic)
     if registry is not None:
         from moldau.spark.schemas.functions import to_registry
@@ -270,7 +270,7 @@ def value_of(topic: Topic, columns: list[str], *, base: str) -> Any:
 
             return to_protobuf(row, str(topic.schema), _descriptor(topic, base), options)
     only = _single(topic, columns)
-    return _column(only).cast("string" if topic.format == "string" else "binary").cast("binary")
+    return quoted(only).cast("string" if topic.format == "string" else "binary").cast("binary")
 
 
 def _single(topic: Topic, columns: list[str]) -> str:
@@ -287,7 +287,7 @@ def _single(topic: Topic, columns: list[str]) -> str:
     return columns[0]
 
 
-def _column(name: str) -> Any:
+def quoted(name: str) -> Any:
     from pyspark.sql import functions as F
 
     return F.col("`" + name.replace("`", "``") + "`")
