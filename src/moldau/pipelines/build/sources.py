@@ -80,6 +80,7 @@ class Sources:
             group=self._group,
             connector=connector,
             headers=self._wants_headers(),
+            interval_ms=self._pipeline.trigger.interval_ms,
         )
         return self._spark.readStream.format(connector).options(**options).load()
 

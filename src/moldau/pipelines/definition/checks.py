@@ -49,6 +49,7 @@ SOURCE_SETTINGS = (
     "startingOffsetsByTimestamp",
     "startingOffsetsByTimestampStrategy",
     "maxOffsetsPerTrigger",
+    "targetBatchDuration",
     "minOffsetsPerTrigger",
     "maxTriggerDelay",
     "minPartitions",
