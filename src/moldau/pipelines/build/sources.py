@@ -80,5 +80,6 @@ class Sources:
             group=self._group,
             connector=connector,
             headers=reads_headers(self._pipeline),
+            interval_ms=self._pipeline.trigger.interval_ms,
         )
         return self._spark.readStream.format(connector).options(**options).load()

@@ -51,6 +51,7 @@ SOURCE_SETTINGS = (
     "startingOffsetsByTimestamp",
     "startingOffsetsByTimestampStrategy",
     "maxOffsetsPerTrigger",
+    "targetBatchDuration",
     "minOffsetsPerTrigger",
     "maxTriggerDelay",
     "minPartitions",

@@ -23,6 +23,7 @@ from pyspark.sql.streaming.datasource import (
 from moldau.client.topics import TopicPartition
 from moldau.invariant import of_type
 from moldau.spark import workers
+from moldau.spark.source.machine.limits import LIMIT_MAX
 from moldau.spark.source.machine.offsets import (
     EARLIEST,
     LATEST,
@@ -164,6 +165,8 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         # limits at all; both of them are in the options.
         if self._options.max_offsets_per_trigger is not None:
             return ReadMaxRows(self._options.max_offsets_per_trigger)
+        if self._options.target_batch_ms is not None:
+            return ReadMaxRows(LIMIT_MAX)
         if self._options.min_offsets_per_trigger is not None:
             return ReadMinRows(self._options.min_offsets_per_trigger)
         return ReadAllAvailable()
