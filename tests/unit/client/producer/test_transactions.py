@@ -415,6 +415,27 @@ def test_what_is_sent_again_goes_in_order() -> None:
         stage.queue().sequences.remove(batch)
 
 
+def test_a_late_answer_to_what_was_given_up_says_nothing_of_the_next_transaction() -> None:
+    manager = in_transaction()
+    stage = Stage(gate=manager.sequences)
+    stage.queue().sequences.known_id = 7
+    (old,) = sent(stage, 1)
+    error = errors.KafkaTimeoutError("expired")
+    manager.sequences.on_failed(old, error, adjust=False)
+    manager.sequences.on_given_up_unknown(old)
+    operation = manager.begin_abort(V2)
+    manager.on_response(next_of(manager), EndTxnResponse(producer_id=7, producer_epoch=1))
+    acknowledged(operation)
+    manager.begin()
+    manager.add_partition(KEY)
+    first, second = sent(stage, 2)
+    manager.sequences.on_completed(old, 5)
+    refusal = (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, errors.OutOfOrderSequenceError(), -1)
+    assert manager.sequences.can_retry(second, *refusal), "the first is still on its way"
+    manager.sequences.on_completed(first, 7)
+    assert not manager.sequences.can_retry(second, *refusal)
+
+
 @pytest.mark.parametrize(
     ("acked", "which", "retried", "bumped"),
     [
