@@ -7,7 +7,7 @@ queue for a thread, because the loop that received it also handles it.
 from __future__ import annotations
 
 from time import perf_counter_ns
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from moldau.broker.metrics.tables import ERRORS, REQUEST, REQUESTS
 from moldau.metrics import ApiTimes, Meter, Registry, RequestTimes
@@ -16,8 +16,11 @@ from moldau.wire.errors import ErrorCode
 
 if TYPE_CHECKING:
     import asyncio
+    from collections.abc import Awaitable
 
 __all__ = ["ApiMetrics", "RequestMetrics"]
+
+T = TypeVar("T")
 
 
 class ApiMetrics:
@@ -49,6 +52,15 @@ class ApiMetrics:
             self.times.record(local_ns, perf_counter_ns() - begun_ns, size)
 
         reply.add_done_callback(end)
+
+    async def awaited(self, started_ns: int, size: int, reply: Awaitable[T]) -> T:
+        """As `waits`, for a request that has work left before it can be answered."""
+        self.requests.mark(1)
+        begun_ns = perf_counter_ns()
+        try:
+            return await reply
+        finally:
+            self.times.record(begun_ns - started_ns, perf_counter_ns() - begun_ns, size)
 
 
 class RequestMetrics:

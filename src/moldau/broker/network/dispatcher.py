@@ -172,10 +172,11 @@ class Dispatcher:
         if reply is None or isinstance(reply, (bytes, list)):
             metrics.answered(started_ns, size)
             return reply
-        # Mostly it is a future already; a coroutine would become one in the connection.
-        future = asyncio.ensure_future(reply)
-        metrics.waits(started_ns, size, future)
-        return future
+        if not isinstance(reply, asyncio.Future):
+            # Left a coroutine: a future of Produce says that its records are appended.
+            return metrics.awaited(started_ns, size, reply)
+        metrics.waits(started_ns, size, reply)
+        return reply
 
     def is_pipelined(self, frame: memoryview) -> bool:
         return bytes(frame[:2]) in self._pipelined
