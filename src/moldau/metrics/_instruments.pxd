@@ -43,21 +43,26 @@ cdef class Meter:
 
 cdef class Histogram:
     cdef Ticker _ticker
+    cdef Histogram _whole
     cdef double _landmark_s
     cdef double[::1] _buckets
     cdef double _weight
     cdef double _squares
-    cdef public long long count
+    cdef long long _recorded
     cdef public double sum
     cdef double _max
     cdef double _min
 
     @cython.locals(index=cython.Py_ssize_t, weight=cython.double)
     cpdef void update(self, double value)
+    @cython.locals(index=cython.Py_ssize_t, weight=cython.double, longer=cython.double)
+    cpdef void lengthen(self, double value, double more)
     @cython.locals(index=cython.Py_ssize_t, weight=cython.double, total=cython.double, factor=cython.double)
     cdef void _rescale(self)
-    @cython.locals(index=cython.Py_ssize_t, last=cython.Py_ssize_t, weight=cython.double, wanted=cython.double, seen=cython.double)
+    @cython.locals(index=cython.Py_ssize_t, last=cython.Py_ssize_t, weight=cython.double, wanted=cython.double, seen=cython.double, zeros=cython.double)
     cpdef double percentile(self, double fraction)
+    @cython.locals(whole=Histogram)
+    cdef double _zeros_weight(self)
 
 @cython.locals(units=cython.longlong, shift=cython.Py_ssize_t)
 cpdef Py_ssize_t bucket_of(double value)
@@ -69,20 +74,26 @@ cdef class RequestTimes:
     cdef Histogram _total
     cdef Histogram _local
     cdef Histogram _remote
+    cdef Histogram _request_queue
+    cdef Histogram _response_queue
+    cdef Histogram _response_send
     cdef Histogram _bytes
     cdef Meter _none
     cdef public long long count
 
     cpdef void record(self, long long local_ns, long long remote_ns, long long size, long long failed=*)
+    cpdef void queued(self, long long total_ns, long long more_ns)
+    cpdef void held_back(self, long long total_ns, long long more_ns)
+    cpdef void sent(self, long long total_ns, long long more_ns)
 
 cdef class ApiTimes:
     cdef Meter _requests
-    cdef RequestTimes _times
+    cdef readonly RequestTimes times
+    cdef readonly long long answered_ns
+    cdef readonly long long total_ns
 
     @cython.locals(now_ns=cython.longlong)
     cpdef void answered(self, long long started_ns, long long size)
-    cpdef void begun(self)
-    cpdef void ended(self, long long local_ns, long long remote_ns, long long size)
 
 cdef class Flow:
     cdef readonly Meter operations

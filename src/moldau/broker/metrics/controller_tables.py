@@ -67,9 +67,7 @@ RAFT_STATE: Final = _attribute(_RAFT, "current-state", "leader, follower, candid
 RAFT_LEADER: Final = _attribute(_RAFT, "current-leader", "node id, -1: none")
 RAFT_EPOCH: Final = _attribute(_RAFT, "current-epoch", "epoch of the quorum")
 RAFT_VOTE: Final = _attribute(_RAFT, "current-vote", "node voted for, -1: none")
-RAFT_VOTE_DIRECTORY: Final = _attribute(
-    _RAFT, "current-vote-directory-id", "its directory id"
-)
+RAFT_VOTE_DIRECTORY: Final = _attribute(_RAFT, "current-vote-directory-id", "its directory id")
 RAFT_HIGH_WATERMARK: Final = _attribute(_RAFT, "high-watermark", "committed up to")
 RAFT_END: Final = _attribute(_RAFT, "log-end-offset", "end of the log")
 RAFT_END_EPOCH: Final = _attribute(_RAFT, "log-end-epoch", "epoch of the last record")

@@ -14,7 +14,7 @@ import asyncio
 import inspect
 import logging
 import struct
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Mapping
 from time import perf_counter_ns
 from typing import Any, Final
 
@@ -24,6 +24,7 @@ from moldau.broker.network.interface import InvalidRequest, Reply, RequestLimits
 from moldau.broker.network.machine.refusals import refusal
 from moldau.broker.network.machine.response_errors import error_codes
 from moldau.broker.network.routes import Route
+from moldau.metrics import ApiTimes
 from moldau.wire.apis import API_BY_KEY, Api, ApiKey
 from moldau.wire.codec import decode
 from moldau.wire.errors import ApiError, ErrorCode, WireError
@@ -48,8 +49,6 @@ class _Target:
     """A route in one version, looked up by the first four bytes of a request."""
 
     __slots__ = (
-        "answered",
-        "answered_follower",
         "api",
         "copies_frame",
         "flexible",
@@ -57,6 +56,8 @@ class _Target:
         "key",
         "raw",
         "request",
+        "times",
+        "times_follower",
         "version",
     )
 
@@ -70,8 +71,8 @@ class _Target:
         # Loaded with the first request: most versions are never used.
         self.request: type[Message] | None = None
         # Made with the first request, too.
-        self.answered: Callable[[int, int], None] | None = None
-        self.answered_follower: Callable[[int, int], None] | None = None
+        self.times: ApiTimes | None = None
+        self.times_follower: ApiTimes | None = None
         # A coroutine starts only after dispatch has returned, when the frame is gone.
         self.copies_frame = route.raw and inspect.iscoroutinefunction(route.handle)
 
@@ -108,9 +109,9 @@ class Dispatcher:
             name = "FetchFollower" if connection.is_follower else "FetchConsumer"
             found = metrics.api(name, target.version, found)
         if connection.is_follower:
-            target.answered_follower = found.answered
+            target.times_follower = found.api
         else:
-            target.answered = found.answered
+            target.times = found.api
         return found
 
     def dispatch(self, connection: ConnectionInfo, frame: memoryview) -> Reply | Awaitable[Reply]:
@@ -151,10 +152,17 @@ class Dispatcher:
                 reply = target.handle(context, frame, position)
             except (ApiError, WireError, InvalidRequest) as error:
                 raise InvalidRequest(f"{_name(target)}: {error}") from error
-        answered = target.answered_follower if connection.is_follower else target.answered
-        if answered is None or (reply is not None and type(reply) not in _AT_ONCE):
+        times = target.times_follower if connection.is_follower else target.times
+        if times is None or (reply is not None and type(reply) not in _AT_ONCE):
             return self._measured(target, connection, reply, started_ns, len(frame))
-        answered(started_ns, len(frame))
+        phases = connection.phases
+        if phases.turn_ns:
+            phases.answer(times, started_ns, len(frame))
+        else:
+            # Alone in its wake-up, as most are: nothing waits.
+            phases.turn_ns = started_ns
+            phases.last = times
+            times.answered(started_ns, len(frame))
         return reply
 
     def _measured(
@@ -170,11 +178,11 @@ class Dispatcher:
             return reply
         metrics = self._metrics_of(self._metrics, target, connection)
         if reply is None or isinstance(reply, (bytes, list)):
-            metrics.answered(started_ns, size)
+            connection.phases.answer(metrics.api, started_ns, size)
             return reply
         # Mostly it is a future already; a coroutine would become one in the connection.
         future = asyncio.ensure_future(reply)
-        metrics.waits(started_ns, size, future)
+        metrics.waits(started_ns, size, future, connection.phases)
         return future
 
     def is_pipelined(self, frame: memoryview) -> bool:
