@@ -15,12 +15,18 @@ cdef double _ALPHA_1
 cdef double _ALPHA_5
 cdef double _ALPHA_15
 
+cdef class Meter
+
 cdef class Ticker:
     cdef public double start_s
     cdef public double now_s
     cdef public long long step
     cdef public double weight
     cdef public double landmark_s
+    cdef list marked
+
+    @cython.locals(meter=Meter)
+    cpdef void settle(self)
 
 cdef class Meter:
     cdef Ticker _ticker
@@ -28,15 +34,17 @@ cdef class Meter:
     cdef double _scale
     cdef double _start_s
     cdef long long _step
+    cdef long long _marked
     cdef double _uncounted
     cdef bint _initialized
     cdef double _rate_1
     cdef double _rate_5
     cdef double _rate_15
-    cdef public long long count
+    cdef long long _count
 
-    @cython.locals(meter=Meter)
     cpdef void mark(self, long long events=*)
+    @cython.locals(meter=Meter, events=cython.longlong)
+    cdef void _settle(self)
     @cython.locals(steps=cython.longlong, rate=cython.double)
     cdef void _advance(self)
     cpdef double rate(self, int minutes)
@@ -100,4 +108,5 @@ cdef class Flow:
     cdef readonly Meter size
     cdef readonly Meter records
 
-    cpdef void passed(self, long long size, long long records=*)
+    cpdef void passed(self, long long size)
+    cpdef void appended(self, long long size, long long base_offset, long long last_offset)

@@ -46,16 +46,25 @@ class Ticker:
         #: The weight of a value that is recorded now, relative to one recorded at `landmark_s`.
         self.weight = 1.0
         self.landmark_s = now_s
+        #: Meters with events that their rates and parents do not have yet.
+        self.marked: list[Meter] = []
 
     def advance(self, now_s: float) -> None:
         """It is now `now_s`, in seconds of a clock that does not jump."""
         if now_s <= self.now_s:
             return
+        self.settle()
         self.now_s = now_s
         self.step = int((now_s - self.start_s) / STEP_SECONDS)
         if now_s - self.landmark_s > RESCALE_SECONDS:
             self.landmark_s = now_s
         self.weight = math.exp(DECAY_PER_SECOND * (now_s - self.landmark_s))
+
+    def settle(self) -> None:
+        """Count what was marked since the last time: before the time moves, and for readers."""
+        for meter in self.marked:
+            meter._settle()
+        self.marked.clear()
 
 
 class Meter:
@@ -69,21 +78,34 @@ class Meter:
         self._scale = scale
         self._start_s = ticker.now_s
         self._step = ticker.step
+        self._marked = 0
         self._uncounted = 0.0
         self._initialized = False
         self._rate_1 = 0.0
         self._rate_5 = 0.0
         self._rate_15 = 0.0
-        self.count = 0
+        self._count = 0
 
     def mark(self, events: int = 1) -> None:
+        if not self._marked:
+            self._ticker.marked.append(self)
+        self._marked += events
+
+    def _settle(self) -> None:
+        events = self._marked
+        self._marked = 0
         meter: Meter | None = self
         while meter is not None:
             if meter._step != meter._ticker.step:
                 meter._advance()
-            meter.count += events
+            meter._count += events
             meter._uncounted += events
             meter = meter._parent
+
+    @property
+    def count(self) -> int:
+        self._ticker.settle()
+        return self._count
 
     def _advance(self) -> None:
         """Catch up with the ticker: everything uncounted happened in the first step."""
@@ -95,7 +117,7 @@ class Meter:
             self._rate_1 += _ALPHA_1 * (rate - self._rate_1)
             self._rate_5 += _ALPHA_5 * (rate - self._rate_5)
             self._rate_15 += _ALPHA_15 * (rate - self._rate_15)
-        elif self.count:
+        elif self._count:
             # A moving average begins with its first rate, as Yammer's does.
             self._initialized = True
             self._rate_1 = rate
@@ -108,6 +130,7 @@ class Meter:
 
     def rate(self, minutes: int) -> float:
         """Events per second over about 1, 5 or 15 minutes."""
+        self._ticker.settle()
         if self._step != self._ticker.step:
             self._advance()
         if minutes == 1:
@@ -352,9 +375,14 @@ class Flow:
         self.size = size
         self.records = records
 
-    def passed(self, size: int, records: int = 0) -> None:
+    def passed(self, size: int) -> None:
         self.operations.mark(1)
         if size:
             self.size.mark(size)
-        if records and self.records is not None:
-            self.records.mark(records)
+
+    def appended(self, size: int, base_offset: int, last_offset: int) -> None:
+        """A batch of `size` bytes with these offsets."""
+        self.operations.mark(1)
+        self.size.mark(size)
+        if self.records is not None:
+            self.records.mark(last_offset - base_offset + 1)

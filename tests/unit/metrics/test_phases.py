@@ -38,7 +38,7 @@ def test_a_request_behind_others_waits_before_and_the_first_one_after() -> None:
     said: list[tuple[str, str, int, int]] = []
     first, second = Times("first", said), Times("second", said)
     phases = Phases()
-    phases.turn_ns, phases.last = 100, first.at(100, 130)  # type: ignore[assignment]
+    phases.turn_ns, phases.last = 100, first.at(100, 130).answered  # type: ignore[assignment]
     phases.answer(second, 140, 10)  # type: ignore[arg-type]
     phases.given(200, all_sent=True)
     assert said == [
@@ -51,7 +51,7 @@ def test_a_request_behind_others_waits_before_and_the_first_one_after() -> None:
 def test_what_the_kernel_does_not_take_is_sent_later() -> None:
     said: list[tuple[str, str, int, int]] = []
     phases = Phases()
-    phases.turn_ns, phases.last = 100, Times("fetch", said).at(100, 130)  # type: ignore[assignment]
+    phases.turn_ns, phases.last = 100, Times("fetch", said).at(100, 130).answered  # type: ignore[assignment]
     phases.given(150, all_sent=False)
     phases.all_sent(950)
     assert said == [("fetch", "held_back", 30, 20), ("fetch", "sent", 50, 800)]

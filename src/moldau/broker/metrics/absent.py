@@ -85,5 +85,8 @@ ABSENT: Final = {
     "kafka.server:type=SnapshotEmitter": _NO_MEASURE,
     # Rates and ratios of the newer library.
     "kafka.server:type=socket-server-metrics": _NO_RATE,
-    "kafka.server:type=raft-metrics": _NO_MEASURE,
+    "kafka.server:type=raft-metrics#number-unknown-voter-connections": (
+        "a channel to a voter is kept whether or not its address is known yet"
+    ),
+    "kafka.server:type=raft-metrics#uncommitted-voter-change": "DescribeQuorum has the voters",
 }

@@ -8,12 +8,20 @@ the response queue; and what the kernel does not take at once takes time to send
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from moldau.metrics import ApiTimes, RequestTimes
 
-__all__ = ["Phases"]
+__all__ = ["Answered", "Phases"]
+
+
+class Answered(Protocol):
+    """`ApiTimes.answered` of an API: bound once, because the hot path calls it."""
+
+    __self__: ApiTimes
+
+    def __call__(self, started_ns: int, size: int) -> None: ...
 
 
 class Phases:
@@ -25,7 +33,7 @@ class Phases:
         #: When the first request of this wake-up was begun, or what it handles was received.
         self.turn_ns = 0
         #: Of the request that was answered last and begins the wake-up; others are in `ready`.
-        self.last: ApiTimes | None = None
+        self.last: Answered | None = None
         self._ahead_ns = 0
         #: Answered, and not sent: their API, how long they took, and since when they are ready.
         self.ready: list[tuple[RequestTimes, int, int]] = []
@@ -99,5 +107,6 @@ class Phases:
         """`last` has the times of one request only: they are kept before there is another."""
         last = self.last
         if last is not None:
-            self.ready.append((last.times, last.total_ns, last.answered_ns))
+            api = last.__self__
+            self.ready.append((api.times, api.total_ns, api.answered_ns))
             self.last = None

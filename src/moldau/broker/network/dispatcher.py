@@ -16,15 +16,15 @@ import logging
 import struct
 from collections.abc import Awaitable, Mapping
 from time import perf_counter_ns
-from typing import Any, Final
+from typing import Any, Final, cast
 
+from moldau.broker.metrics.phases import Answered
 from moldau.broker.metrics.requests import ApiMetrics, RequestMetrics
 from moldau.broker.network.context import ConnectionInfo, RequestContext
 from moldau.broker.network.interface import InvalidRequest, Reply, RequestLimits
 from moldau.broker.network.machine.refusals import refusal
 from moldau.broker.network.machine.response_errors import error_codes
 from moldau.broker.network.routes import Route
-from moldau.metrics import ApiTimes
 from moldau.wire.apis import API_BY_KEY, Api, ApiKey
 from moldau.wire.codec import decode
 from moldau.wire.errors import ApiError, ErrorCode, WireError
@@ -49,6 +49,8 @@ class _Target:
     """A route in one version, looked up by the first four bytes of a request."""
 
     __slots__ = (
+        "answered",
+        "answered_follower",
         "api",
         "copies_frame",
         "flexible",
@@ -56,8 +58,6 @@ class _Target:
         "key",
         "raw",
         "request",
-        "times",
-        "times_follower",
         "version",
     )
 
@@ -71,8 +71,8 @@ class _Target:
         # Loaded with the first request: most versions are never used.
         self.request: type[Message] | None = None
         # Made with the first request, too.
-        self.times: ApiTimes | None = None
-        self.times_follower: ApiTimes | None = None
+        self.answered: Answered | None = None
+        self.answered_follower: Answered | None = None
         # A coroutine starts only after dispatch has returned, when the frame is gone.
         self.copies_frame = route.raw and inspect.iscoroutinefunction(route.handle)
 
@@ -108,10 +108,11 @@ class Dispatcher:
         if target.key is ApiKey.FETCH:
             name = "FetchFollower" if connection.is_follower else "FetchConsumer"
             found = metrics.api(name, target.version, found)
+        answered = cast(Answered, found.api.answered)
         if connection.is_follower:
-            target.times_follower = found.api
+            target.answered_follower = answered
         else:
-            target.times = found.api
+            target.answered = answered
         return found
 
     def dispatch(self, connection: ConnectionInfo, frame: memoryview) -> Reply | Awaitable[Reply]:
@@ -152,17 +153,17 @@ class Dispatcher:
                 reply = target.handle(context, frame, position)
             except (ApiError, WireError, InvalidRequest) as error:
                 raise InvalidRequest(f"{_name(target)}: {error}") from error
-        times = target.times_follower if connection.is_follower else target.times
-        if times is None or (reply is not None and type(reply) not in _AT_ONCE):
+        answered = target.answered_follower if connection.is_follower else target.answered
+        if answered is None or (reply is not None and type(reply) not in _AT_ONCE):
             return self._measured(target, connection, reply, started_ns, len(frame))
         phases = connection.phases
         if phases.turn_ns:
-            phases.answer(times, started_ns, len(frame))
+            phases.answer(answered.__self__, started_ns, len(frame))
         else:
             # Alone in its wake-up, as most are: nothing waits.
             phases.turn_ns = started_ns
-            phases.last = times
-            times.answered(started_ns, len(frame))
+            phases.last = answered
+            answered(started_ns, len(frame))
         return reply
 
     def _measured(
