@@ -144,13 +144,6 @@ def validate_connector(
         _check_topics(found, given)
     else:
         _check_exactly_once(found, given, connector, exactly_once)
-    if not is_sink and given.get("offsets.storage.topic"):
-        _error(
-            found,
-            "offsets.storage.topic",
-            "Offsets topics of single connectors are not supported: remove offsets.storage.topic, "
-            "and the worker's offset.storage.topic is used",
-        )
     for key, message in override_errors(policy, given).items():
         _error(found, key, message)
     _check_known(found, given, own, connector)

@@ -43,6 +43,7 @@ from moldau.connect.runtime.failures import (
     raw_consumer_record,
 )
 from moldau.connect.runtime.offset_stores import OffsetStore, Reader
+from moldau.connect.runtime.own_offsets import Lease, OffsetStores
 from moldau.connect.runtime.raw_records import raw_of_source
 from moldau.connect.runtime.sink_task import SinkRunner
 from moldau.connect.runtime.source_task import SourceRunner
@@ -82,6 +83,7 @@ class RunningConnector:
     connector: Connector
     config: dict[str, str]
     lock: threading.Lock
+    offsets: Lease | None
     started: bool = False
 
 
@@ -93,6 +95,16 @@ class RunningTask:
     chain: Chain
     converters: Converters
     dead_letters: DeadLetters | None
+    offsets: Lease | None
+
+    def close(self) -> None:
+        """After its thread's last step."""
+        self.chain.close()
+        self.converters.close()
+        if self.dead_letters is not None:
+            self.dead_letters.close()
+        if self.offsets is not None:
+            self.offsets.close()
 
 
 class Worker:
@@ -109,7 +121,7 @@ class Worker:
     ) -> None:
         self.config = config
         self.plugins = plugins
-        self.offsets = offsets
+        self.offsets = OffsetStores(config, offsets)
         self.on_status = on_status
         self.on_reconfiguration = on_reconfiguration
         self._on_topic = on_topic
@@ -123,17 +135,24 @@ class Worker:
         self, name: str, config: Mapping[str, str | None], target: TargetState
     ) -> bool:
         """Whether it runs; a failure is reported as its state."""
+        lease: Lease | None = None
         try:
             resolved = self.config.resolved(config)
             made: Connector = self.plugins.connector(resolved["connector.class"])()
-            made.initialize(_ConnectorContext(name, Reader(self.offsets, name, wait=False), self))
-            running = self.connectors[name] = RunningConnector(made, resolved, threading.Lock())
+            if isinstance(made, SourceConnector):
+                lease = self.offsets.lease(resolved)
+            store = self.offsets.worker if lease is None else lease.store
+            made.initialize(_ConnectorContext(name, Reader(store, name, wait=False), self))
+            running = RunningConnector(made, resolved, threading.Lock(), lease)
+            self.connectors[name] = running
             if target is TargetState.STARTED:
                 with running.lock:
                     made.start(resolved)
                     running.started = True
         except Exception as error:
             logger.exception("connector %s failed to start", name)
+            if lease is not None and name not in self.connectors:
+                lease.close()
             self.on_status(name, State.FAILED, _trace(error))
             return False
         self.on_status(name, _STATES[target], None)
@@ -144,6 +163,8 @@ class Worker:
         if running is None:
             return
         _stop_quietly(name, running)
+        if running.offsets is not None:
+            running.offsets.close()
         self.on_status(name, State.UNASSIGNED, None)
 
     def task_configs(self, name: str) -> list[dict[str, str]]:
@@ -233,7 +254,8 @@ class Worker:
         failures = Failures(id, errors, dead_letters, life.stopping)
         # A task sees the connector's own name too.
         config = {"name": id.connector, **config}
-        if is_sink:
+        lease = None if is_sink else self.offsets.lease(connector)
+        if lease is None:
             runner: Any = SinkRunner(
                 id,
                 task_class(),
@@ -247,8 +269,9 @@ class Worker:
                 record_by_record=values["errors.put.record.by.record"],
             )
         else:
+            conversion = SourceConversion(chain, converters)
             runner = self._source_runner(
-                id, made, task_class, connector, config, life, chain, converters, failures, values
+                id, task_class, connector, config, life, conversion, failures, values, lease
             )
         running: RunningTask | None = None
 
@@ -256,21 +279,20 @@ class Worker:
             self._run(id, runner, life, lambda: running)
 
         thread = threading.Thread(target=run, name=f"task-thread-{id}", daemon=True)
-        running = RunningTask(runner, life, thread, chain, converters, dead_letters)
+        running = RunningTask(runner, life, thread, chain, converters, dead_letters, lease)
         return running
 
     def _source_runner(
         self,
         id: TaskId,
-        made: SourceConnector,
         task_class: type[Any],
         connector: dict[str, str],
         config: dict[str, str],
         life: Lifecycle,
-        chain: Chain,
-        converters: Converters,
+        conversion: SourceConversion,
         failures: Failures,
         values: Mapping[str, Any],
+        lease: Lease,
     ) -> Any:
         exactly_once = self.config.exactly_once
         admin = connector_client(self.config.settings, "admin", connector, defaults={})
@@ -279,10 +301,10 @@ class Worker:
             task_class(),
             config,
             life=life,
-            conversion=SourceConversion(chain, converters),
+            conversion=conversion,
             failures=failures,
             producer=lambda: Producer(self._producer_settings(id, connector, exactly_once)),
-            offsets=self.offsets,
+            offsets=lease.store,
             topics=TopicCreator(
                 admin, connector, enabled=self.config.values["topic.creation.enable"]
             ),
@@ -295,8 +317,7 @@ class Worker:
         interval_ms = values["transaction.boundary.interval.ms"]
         return ExactlyOnceRunner(
             runner,
-            offsets_topic=values["offsets.storage.topic"]
-            or self.config.values["offset.storage.topic"],
+            offsets=lease,
             boundary=values["transaction.boundary"].lower(),
             interval_ms=self.config.values["offset.flush.interval.ms"]
             if interval_ms is None
@@ -370,10 +391,7 @@ class Worker:
         finally:
             found = running()
             if found is not None:
-                found.chain.close()
-                found.converters.close()
-                if found.dead_letters is not None:
-                    found.dead_letters.close()
+                found.close()
 
     def stop_tasks(self, ids: Iterable[TaskId]) -> None:
         """All at once, so that they share the time they have."""

@@ -32,7 +32,8 @@ class ConnectorOffsets:
     def read(self, name: str, config: Mapping[str, str | None]) -> Pairs:
         resolved, connector = self._connector(config)
         if isinstance(connector, SourceConnector):
-            return list(self._worker.offsets.all(name).items())
+            with self._worker.offsets.lease(resolved) as lease:
+                return list(lease.store.all(name).items())
         group = self._group(name, resolved)
         with self._admin(resolved) as admin:
             try:
@@ -70,20 +71,15 @@ class ConnectorOffsets:
         connector: SourceConnector,
         pairs: Pairs | None,
     ) -> bool:
-        wanted: dict[SourcePartition, Mapping[str, Any] | None]
-        if pairs is None:
-            wanted = dict.fromkeys(self._worker.offsets.all(name), None)
-        else:
-            wanted = {}
-            for partition, offset in pairs:
-                if not isinstance(partition, Mapping):
-                    raise BadRequest("The partition of a source connector offset must be a map")
-                checked("source partition", partition)
-                checked("source offset", offset)
-                wanted[SourcePartition(partition)] = offset
-        handled = connector.alter_offsets(config, wanted)
-        if wanted:
-            self._worker.offsets.put(name, wanted, _TIMEOUT_S)
+        with self._worker.offsets.lease(config) as lease:
+            wanted = (
+                dict.fromkeys(lease.store.all(name), None)
+                if pairs is None
+                else source_offsets(pairs)
+            )
+            handled = connector.alter_offsets(config, wanted)
+            if wanted:
+                lease.store.put(name, wanted, _TIMEOUT_S)
         return handled
 
     def _modify_sink(
@@ -128,6 +124,18 @@ class ConnectorOffsets:
     def _admin(self, config: Mapping[str, str]) -> Admin:
         settings = self._worker.config.settings
         return Admin(connector_client(settings, "admin", config, defaults={}))
+
+
+def source_offsets(pairs: Pairs) -> dict[SourcePartition, Mapping[str, Any] | None]:
+    """Raises BadRequest or DataError for what is no offset of a source."""
+    found: dict[SourcePartition, Mapping[str, Any] | None] = {}
+    for partition, offset in pairs:
+        if not isinstance(partition, Mapping):
+            raise BadRequest("The partition of a source connector offset must be a map")
+        checked("source partition", partition)
+        checked("source offset", offset)
+        found[SourcePartition(partition)] = offset
+    return found
 
 
 def sink_offsets(pairs: Pairs) -> dict[TopicPartition, int | None]:

@@ -271,6 +271,8 @@ class Operations:
                     f"request to the '/connectors/{name}/stop' endpoint"
                 )
             await self.herder.flush()
+            # A task that is stuck elsewhere must not commit over what is set now.
+            await self.herder.fence(name)
             return await asyncio.to_thread(self._offsets.modify, name, config, pairs)
 
     # Plug-ins.
