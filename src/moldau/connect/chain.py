@@ -62,10 +62,15 @@ class Chain:
 
 def aliases(config: Mapping[str, str], key: str) -> list[str]:
     """The names in `transforms` or `predicates`; ConfigError if one is given twice."""
-    names = [each.strip() for each in config.get(key, "").split(",") if each.strip()]
+    names = alias_names(config, key)
     if len(set(names)) < len(names):
-        raise ConfigError.invalid(key, ",".join(names), "Duplicate alias provided.")
+        raise ConfigError.invalid(key, f"[{', '.join(names)}]", "Duplicate alias provided.")
     return names
+
+
+def alias_names(config: Mapping[str, str], key: str) -> list[str]:
+    """As they are written."""
+    return [each.strip() for each in config.get(key, "").split(",") if each.strip()]
 
 
 def with_prefix(config: Mapping[str, str], prefix: str) -> dict[str, str]:

@@ -29,8 +29,14 @@ def _name(key: str, value: Any) -> None:
         return
     if not value:
         raise ConfigError.invalid(key, value, "String may not be empty")
-    if any(ord(each) < 32 or 127 <= ord(each) < 160 for each in value):
-        raise ConfigError.invalid(key, value, "String may not contain control sequences")
+    found = [ord(each) for each in value if ord(each) < 32 or 127 <= ord(each) < 160]
+    if found:
+        shown = ", ".join(map(str, found))
+        raise ConfigError.invalid(
+            key,
+            value,
+            f"String may not contain control sequences but had the following ASCII chars: {shown}",
+        )
 
 
 def _replication(key: str, value: Any) -> None:
@@ -196,7 +202,7 @@ def _source() -> ConfigDef:
         "exactly.once.support",
         Kind.STRING,
         "requested",
-        validator=OneOf(("REQUESTED", "REQUIRED"), ignore_case=True),
+        validator=OneOf(("REQUIRED", "REQUESTED"), ignore_case=True),
         importance=Importance.MEDIUM,
         group=EXACTLY_ONCE,
         width=Width.SHORT,
@@ -206,7 +212,7 @@ def _source() -> ConfigDef:
         "transaction.boundary",
         Kind.STRING,
         "poll",
-        validator=OneOf(("POLL", "INTERVAL", "CONNECTOR"), ignore_case=True),
+        validator=OneOf(("INTERVAL", "POLL", "CONNECTOR"), ignore_case=True),
         importance=Importance.MEDIUM,
         group=EXACTLY_ONCE,
         width=Width.SHORT,

@@ -111,7 +111,7 @@ class Plugins:
         available = ", ".join(sorted({row.name for row in self._built_in if row.kind in kinds}))
         return (
             f"Failed to find any class that implements {what.capitalize()} and which name matches "
-            f"{name}.{hint} Available are: {available or 'none'}"
+            f"{name}, available {what}s are: {available or 'none'}.{hint}"
         )
 
     def kind_of(self, class_name: str) -> PluginKind | None:

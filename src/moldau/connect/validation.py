@@ -24,7 +24,7 @@ from moldau.connect.api import (
     Width,
 )
 from moldau.connect.built_in import PluginKind
-from moldau.connect.chain import aliases, with_prefix
+from moldau.connect.chain import alias_names, aliases, with_prefix
 from moldau.connect.connector_config import PREDICATES, SINK, TRANSFORMS, source_config
 from moldau.connect.functions import PREFIX as PYTHON_PREFIX
 from moldau.connect.functions import FunctionTransform
@@ -122,8 +122,9 @@ def validate_connector(
 ) -> Validated:
     """Raises ConnectError if the connector's class is missing or not known."""
     class_name = config.get("connector.class")
-    if not class_name:
-        raise ConfigError(f"Connector config {dict(config)} contains no connector type")
+    if class_name is None:
+        shown = ", ".join(f"{key}={each}" for key, each in config.items())
+        raise ConfigError(f"Connector config {{{shown}}} contains no connector type")
     given = {key: each for key, each in config.items() if each is not None}
     connector: Connector = plugins.connector(class_name)()
     is_sink = isinstance(connector, SinkConnector)
@@ -137,6 +138,8 @@ def validate_connector(
     found = Validated(class_name, definition, values, connector)
     for key, text in config.items():
         if text is None:
+            for message in definition[key].null_errors(None) if key in definition else ():
+                _error(found, key, message)
             _error(found, key, "Null value can not be supplied as the configuration value.")
     _check_classes(found, given, plugins)
     _check_aliases(found, given)
@@ -175,11 +178,7 @@ def _enrich(definition: ConfigDef, given: Mapping[str, str], plugins: Plugins) -
         ("transforms", PluginKind.TRANSFORMATION, TRANSFORMS),
         ("predicates", PluginKind.PREDICATE, PREDICATES),
     ):
-        try:
-            names = aliases(given, what)
-        except ConfigError:
-            continue
-        for alias in names:
+        for alias in dict.fromkeys(alias_names(given, what)):
             _enrich_alias(definition, given, plugins, what, kind, f"{group}: {alias}", alias)
 
 
@@ -340,7 +339,7 @@ def _check_topics(found: Validated, given: Mapping[str, str]) -> None:
             found,
             "topics",
             f"The DLQ topic '{dead}' may not be included in the list of topics "
-            f"('topics'={names}) consumed by the connector",
+            f"('topics=[{', '.join(names)}]') consumed by the connector",
         )
 
 

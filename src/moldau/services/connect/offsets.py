@@ -9,6 +9,7 @@ from typing import Any
 from moldau.client import Admin, KafkaError, OffsetAndMetadata, TopicPartition
 from moldau.connect.api import (
     ConnectError,
+    DataError,
     SinkConnector,
     SourceConnector,
     SourcePartition,
@@ -127,13 +128,19 @@ class ConnectorOffsets:
 
 
 def source_offsets(pairs: Pairs) -> dict[SourcePartition, Mapping[str, Any] | None]:
-    """Raises BadRequest or DataError for what is no offset of a source."""
+    """Raises BadRequest for what is no offset of a source."""
     found: dict[SourcePartition, Mapping[str, Any] | None] = {}
     for partition, offset in pairs:
+        if partition is None and offset is None:
+            # There is nothing to forget.
+            continue
         if not isinstance(partition, Mapping):
             raise BadRequest("The partition of a source connector offset must be a map")
-        checked("source partition", partition)
-        checked("source offset", offset)
+        try:
+            checked("source partition", partition)
+            checked("source offset", offset)
+        except DataError as error:
+            raise BadRequest(str(error)) from None
         found[SourcePartition(partition)] = offset
     return found
 
@@ -166,8 +173,8 @@ def sink_offsets(pairs: Pairs) -> dict[TopicPartition, int | None]:
 
 
 def _number(what: str, value: Any) -> int:
-    if value is None:
-        raise BadRequest(f"Kafka {what}s must be valid numbers and may not be null")
+    if value is None and what == "partition":
+        raise BadRequest("Kafka partitions must be valid numbers and may not be null")
     try:
         if isinstance(value, bool | float):
             raise ValueError
@@ -177,6 +184,6 @@ def _number(what: str, value: Any) -> int:
     except (TypeError, ValueError):
         raise BadRequest(
             f"Failed to parse the following Kafka {what} value in the provided offsets: "
-            f"'{value}'. {what.capitalize()} values for sink connectors need to be integers."
+            f"'{'null' if value is None else value}'. {what.capitalize()} values for sink connectors need to be integers."
         ) from None
     return found
