@@ -25,10 +25,16 @@ from moldau.connect.api import (
 )
 from moldau.connect.built_in import PluginKind
 from moldau.connect.chain import alias_names, aliases, with_prefix
-from moldau.connect.connector_config import PREDICATES, SINK, TRANSFORMS, source_config
+from moldau.connect.connector_config import (
+    PREDICATES,
+    SINK,
+    TRANSFORMS,
+    VERSION_RANGE,
+    source_config,
+)
 from moldau.connect.functions import PREFIX as PYTHON_PREFIX
 from moldau.connect.functions import FunctionTransform
-from moldau.connect.plugins import Plugins
+from moldau.connect.plugins import PLUGIN_VERSION, Plugins, named_plugin
 from moldau.connect.runtime.clients import override_errors
 
 __all__ = ["Validated", "key_info", "validate_connector"]
@@ -126,7 +132,7 @@ def validate_connector(
         shown = ", ".join(f"{key}={each}" for key, each in config.items())
         raise ConfigError(f"Connector config {{{shown}}} contains no connector type")
     given = {key: each for key, each in config.items() if each is not None}
-    connector: Connector = plugins.connector(class_name)()
+    connector: Connector = plugins.connector(*named_plugin(given))()
     is_sink = isinstance(connector, SinkConnector)
     common = (SINK if is_sink else source_config(given)).including()
     _enrich(common, given, plugins)
@@ -201,6 +207,17 @@ def _enrich_alias(
         display_name=f"{kind.value.capitalize()} type for {alias}",
         doc=f"The class of the {kind.value} {alias}.",
     )
+    definition.define(
+        prefix + PLUGIN_VERSION,
+        Kind.STRING,
+        None,
+        validator=VERSION_RANGE,
+        importance=Importance.MEDIUM,
+        group=group,
+        width=Width.LONG,
+        display_name=f"{kind.value.capitalize()} plugin version for {alias}",
+        doc=f"The version of the {kind.value} {alias}, or a range of versions.",
+    )
     if what == "transforms":
         definition.define(
             f"{prefix}predicate",
@@ -225,9 +242,13 @@ def _enrich_alias(
     if not name or name.startswith(PYTHON_PREFIX):
         return
     try:
-        own: ConfigDef = plugins.find(name, [kind]).config()
+        own: ConfigDef = plugins.find(name, [kind], given.get(prefix + PLUGIN_VERSION)).config()
     except ConnectError:
         return
+    _include(definition, own, prefix, group)
+
+
+def _include(definition: ConfigDef, own: ConfigDef, prefix: str, group: str) -> None:
     for key in own.values():
         if prefix + key.name not in definition:
             definition.define(
@@ -277,15 +298,15 @@ def _check_plugin(
     plugins: Plugins,
     key: str,
     kind: PluginKind,
-    own: Mapping[str, str],
+    own: dict[str, str],
 ) -> None:
     """Make the plug-in and configure it: what it refuses is an error of its setting."""
-    name = given[key]
+    name, version = given[key], own.pop(PLUGIN_VERSION, None)
     try:
         if kind is PluginKind.TRANSFORMATION and name.startswith(PYTHON_PREFIX):
             FunctionTransform.named(key, name).configure(own)
             return
-        made = plugins.find(name, [kind])()
+        made = plugins.find(name, [kind], version)()
         if kind is PluginKind.CONVERTER:
             made.configure(own, is_key=key.startswith("key."))
         else:

@@ -25,8 +25,9 @@ from moldau.connect.api import (
 )
 from moldau.connect.chain import Chain, chain_of
 from moldau.connect.connector_config import SINK, source_config
+from moldau.connect.isolation import plain_name
 from moldau.connect.machine.ids import State, TargetState, TaskId
-from moldau.connect.plugins import Plugins
+from moldau.connect.plugins import Plugins, named_plugin
 from moldau.connect.runtime.clients import connector_client
 from moldau.connect.runtime.conversion import (
     Converters,
@@ -138,7 +139,7 @@ class Worker:
         lease: Lease | None = None
         try:
             resolved = self.config.resolved(config)
-            made: Connector = self.plugins.connector(resolved["connector.class"])()
+            made: Connector = self.plugins.connector(*named_plugin(resolved))()
             if isinstance(made, SourceConnector):
                 lease = self.offsets.lease(resolved)
             store = self.offsets.worker if lease is None else lease.store
@@ -184,7 +185,7 @@ class Worker:
                 f"{values['tasks.max']}, the maximum number of tasks it is configured to create. "
                 "Set tasks.max.enforce to false to accept that"
             )
-        extra = {"task.class": f"{task_class.__module__}.{task_class.__qualname__}"}
+        extra = {"task.class": f"{plain_name(task_class.__module__)}.{task_class.__qualname__}"}
         if is_sink:
             for key in ("topics", "topics.regex"):
                 if config.get(key):
@@ -243,7 +244,7 @@ class Worker:
     def _build(
         self, id: TaskId, connector: dict[str, str], config: dict[str, str], life: Lifecycle
     ) -> RunningTask:
-        made = self.plugins.connector(connector["connector.class"])()
+        made = self.plugins.connector(*named_plugin(connector))()
         task_class = made.task_class()
         chain = chain_of(connector, self.plugins)
         converters = converters_of(self.config.settings, connector, self.plugins)

@@ -80,7 +80,10 @@ class ConnectWorker:
         self._logs: list[TopicLog] = []
         self._cluster_id: str | None = None
         self._ready = False
-        self.plugins = Plugins()
+        self.plugins = Plugins(
+            paths=config.values["plugin.path"],
+            scan=config.values["plugin.discovery"].lower() != "service_load",
+        )
         self.configs: ConfigStore = (
             TopicConfig(self._on_change) if distributed else MemoryConfig(self._on_change)
         )

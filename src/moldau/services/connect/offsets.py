@@ -15,6 +15,7 @@ from moldau.connect.api import (
     SourcePartition,
 )
 from moldau.connect.machine.source_offsets import checked
+from moldau.connect.plugins import named_plugin
 from moldau.connect.runtime.clients import connector_client
 from moldau.connect.runtime.worker import Worker
 from moldau.services.connect.machine.errors import BadRequest
@@ -117,7 +118,7 @@ class ConnectorOffsets:
 
     def _connector(self, config: Mapping[str, str | None]) -> tuple[dict[str, str], Any]:
         resolved = self._worker.config.resolved(config)
-        return resolved, self._worker.plugins.connector(resolved["connector.class"])()
+        return resolved, self._worker.plugins.connector(*named_plugin(resolved))()
 
     def _group(self, name: str, config: Mapping[str, str]) -> str:
         return config.get("consumer.override.group.id") or f"connect-{name}"
@@ -184,6 +185,7 @@ def _number(what: str, value: Any) -> int:
     except (TypeError, ValueError):
         raise BadRequest(
             f"Failed to parse the following Kafka {what} value in the provided offsets: "
-            f"'{'null' if value is None else value}'. {what.capitalize()} values for sink connectors need to be integers."
+            f"'{'null' if value is None else value}'. {what.capitalize()} values for sink "
+            "connectors need to be integers."
         ) from None
     return found

@@ -22,7 +22,7 @@ class PluginsApi:
         ]
 
     def config(self, request: Request) -> Any:
-        return self._do.plugin_config(request.path["plugin"])
+        return self._do.plugin_config(request.path["plugin"], request.text("version"))
 
     async def validate(self, request: Request) -> Any:
         name = request.path["plugin"]
