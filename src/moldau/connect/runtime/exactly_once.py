@@ -15,6 +15,7 @@ from typing import Any
 from moldau.client import Producer
 from moldau.connect.api import ConnectError, SourcePartition, SourceRecord, SourceTask
 from moldau.connect.machine.source_offsets import checked, key_bytes, value_bytes
+from moldau.connect.runtime.own_offsets import Lease
 from moldau.connect.runtime.source_task import SourceRunner
 from moldau.invariant import present
 
@@ -64,12 +65,13 @@ class ExactlyOnceRunner:
         self,
         runner: SourceRunner,
         *,
-        offsets_topic: str,
+        offsets: Lease,
         boundary: str,
         interval_ms: int,
     ) -> None:
         self._runner = runner
-        self._topic = offsets_topic
+        self._topic = present(offsets.topic, "exactly once is for distributed workers")
+        self._lease = offsets
         self._boundary = boundary
         self._interval_s = interval_ms / 1000
         self._transactions = ConnectorTransactions()
@@ -170,7 +172,8 @@ class ExactlyOnceRunner:
             producer.send(self._topic, value_bytes(offset), key_bytes(connector, partition))
         producer.commit_transaction(timeout=_COMMIT_S)
         self._open = False
-        self._offsets.clear()
+        committed, self._offsets = self._offsets, {}
+        self._lease.copy(connector, committed)
         pending, self._pending = self._pending, []
         self._runner.counts.commits += 1
         for record, metadata in _written(pending):
