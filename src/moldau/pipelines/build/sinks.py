@@ -15,7 +15,7 @@ from moldau.pipelines.build.letters import letter as letter_of
 from moldau.pipelines.build.machine.batches import TopicBatches
 from moldau.pipelines.build.machine.names import LETTER
 from moldau.pipelines.build.machine.sql_text import ERROR
-from moldau.pipelines.build.records import value_of
+from moldau.pipelines.build.records import has_id_in_header, value_of
 from moldau.pipelines.build.sources import connector_of
 from moldau.pipelines.build.table_options import table_options
 from moldau.pipelines.definition import Pipeline, Topic
@@ -66,6 +66,11 @@ def _expressions(flow: Flow, sink: Topic, base: str) -> dict[str, Any]:
                 for name, text in sink.headers.items()
             ]
         ).cast(HEADERS_TYPE)
+    if has_id_in_header(sink):
+        both = made["value"]
+        made["value"] = both["data"]
+        before = [made["headers"]] if "headers" in made else []
+        made["headers"] = F.concat(*before, both["headers"]) if before else both["headers"]
     if sink.partition is not None:
         made["partition"] = F.expr(sink.partition).cast("int")
     if sink.timestamp is not None:
