@@ -8,9 +8,9 @@ from typing import Protocol
 
 from moldau.pipelines.definition.model import (
     Python,
+    Shapes,
     Source,
     Step,
-    Transforms,
     Watermark,
 )
 from moldau.pipelines.definition.transforms import (
@@ -46,7 +46,7 @@ class Around(Protocol):
 
 
 def transform_mistakes(
-    step: Transforms, around: Around, earlier: Iterable[Step | None]
+    step: Shapes, around: Around, earlier: Iterable[Step | None]
 ) -> Iterator[Wrong]:
     match step:
         case Flatten():

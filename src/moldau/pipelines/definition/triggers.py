@@ -74,3 +74,15 @@ def trigger_of(written: str | Mapping[str, Any] | None) -> Trigger:
 
 def is_interval(text: str) -> bool:
     return _INTERVAL.fullmatch(" ".join(text.split())) is not None
+
+
+_UNITS_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+
+
+def interval_ms(text: str) -> int:
+    """How long an interval is; it must be one."""
+    total = 0
+    for number, unit in re.findall(r"(\d+)\s*([a-z]+)", text.lower()):
+        is_milli = unit == "ms" or unit.startswith("milli")
+        total += int(number) * (1 if is_milli else _UNITS_MS[unit[0]])
+    return total
