@@ -11,11 +11,13 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from pyspark.errors import StreamingQueryException
 
 from moldau.client import Producer
 from moldau.pipelines import Code, Pipeline, RowStep, build
+from moldau.pipelines.machine.explaining import explain
 from moldau.testing import Broker
-from spark.running import committed, finished
+from spark.running import committed, finished, patiently
 from support.processes import ROOT
 
 EXAMPLES = ROOT / "examples" / "pipelines"
@@ -100,6 +102,48 @@ def test_several_sinks_get_one_read_and_a_repeated_batch_once(
     expect_everything(broker, orders, tmp_path)
 
 
+@pytest.mark.long("starts and stops a query many times")
+def test_several_sinks_stay_exact_while_the_query_is_stopped_at_any_moment(
+    spark: Any, broker: Broker, checkpoint: str, topic: str, tmp_path: Path
+) -> None:
+    chance = random.Random(17)
+    (tmp_path / "data").mkdir()
+    fields = example("orders-everywhere", tmp_path).to_json()
+    fields["source"]["topic"] = topic
+    for name in ("big", "all"):
+        fields["sinks"][name]["topic"] = f"{topic}-{name}"
+    fields["dead_letter"] = f"{topic}-bad"
+    broker.create_topic(topic, partitions=2)
+    bootstrap = broker.bootstrap_servers
+    orders: list[dict[str, Any]] = []
+    running = Pipeline.from_json({**fields, "trigger": "0 seconds"})
+    for _ in range(12):
+        more = [
+            {"id": f"o{len(orders) + n}", "amount": float(chance.randrange(200)), "country": "CZ"}
+            for n in range(30)
+        ]
+        with Producer({"bootstrap.servers": bootstrap}) as producer:
+            for number, order in enumerate([*more, "no order"]):
+                text = json.dumps(order).encode() if isinstance(order, dict) else b"no order"
+                producer.send(topic, value=text, partition=number % 2)
+        orders += more
+        (query,) = patiently(
+            lambda: build.start(spark, running, bootstrap=bootstrap, checkpoint=checkpoint)
+        )
+        query.awaitTermination(chance.uniform(0.2, 6.0))
+        query.stop()
+    run(spark, broker, checkpoint, Pipeline.from_json(fields))
+    big = [{"id": one["id"], "amount": one["amount"]} for one in orders if one["amount"] > 100]
+    assert values(broker, f"{topic}-big") == written(big)
+    assert values(broker, f"{topic}-all") == written(orders)
+    archive = pq.ParquetDataset(tmp_path / "data" / "orders-everywhere").read().to_pylist()
+    assert written(archive) == written(orders)
+    with sqlite3.connect(tmp_path / "data" / "orders-everywhere.db") as database:
+        found = database.execute("SELECT id, amount, country FROM orders").fetchall()
+    assert sorted(found) == sorted(tuple(one.values()) for one in orders)
+    assert len(committed(bootstrap, f"{topic}-bad")) == 12
+
+
 def noted(row: dict[str, Any], path: str) -> dict[str, Any]:
     with open(path, "a") as file:
         file.write(f"{row['id']}\n")
@@ -117,3 +161,48 @@ def expect_everything(broker: Broker, orders: list[dict[str, Any]], folder: Path
     assert sorted(found) == sorted(tuple(one.values()) for one in orders if one["country"])
     (letter,) = committed(broker.bootstrap_servers, "orders-everywhere-dead-letter")
     assert letter.value == b"no order"
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        pytest.param(
+            {"sinks": {"a": {"topic": "TOPIC-a"}, "b": {"topic": "TOPIC-b"}}},
+            "bad record TOPIC-0 at offset 1: the value is not a JSON object: no order",
+            id="a bad record for several sinks",
+        ),
+        pytest.param(
+            {"sink": {"topic": "TOPIC-a", "route": "concat('x ', id)"}, "errors": "fail"},
+            "bad record TOPIC-0 at offset 0: route: topic 'x o1' cannot be a topic's name",
+            id="a route that is no topic",
+        ),
+        pytest.param(
+            {
+                "steps": [{"lookup": {"topic": "TOPIC-none", "key": "id", "schema": "a INT"}}],
+                "sink": {"topic": "TOPIC-a"},
+            },
+            "there is no topic 'TOPIC-none' to look up in",
+            id="a lookup in no topic",
+        ),
+    ],
+)
+def test_failures_are_told_in_the_users_terms(
+    spark: Any,
+    broker: Broker,
+    checkpoint: str,
+    topic: str,
+    changes: dict[str, Any],
+    expected: str,
+) -> None:
+    broker.create_topic(topic)
+    broker.produce(topic, json.dumps({"id": "o1"}), "no order")
+    fields = {
+        "name": "p",
+        "source": {"topic": topic, "schema": "id STRING", "startingOffsets": "earliest"},
+        "trigger": "available now",
+        **json.loads(json.dumps(changes).replace("TOPIC", topic)),
+    }
+    pipeline = Pipeline.from_json(fields)
+    with pytest.raises(StreamingQueryException) as failure:
+        run(spark, broker, checkpoint, pipeline)
+    assert expected.replace("TOPIC", topic) in explain(failure.value, pipeline).message
