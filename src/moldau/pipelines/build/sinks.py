@@ -17,7 +17,7 @@ from moldau.pipelines.build.letters import letter as letter_of
 from moldau.pipelines.build.machine.batches import TopicBatches
 from moldau.pipelines.build.machine.names import HEADERS, LETTER, ROUTE
 from moldau.pipelines.build.machine.sql_text import ERROR
-from moldau.pipelines.build.records import value_of
+from moldau.pipelines.build.records import has_id_in_header, value_of
 from moldau.pipelines.build.sources import connector_of
 from moldau.pipelines.build.table_options import table_options
 from moldau.pipelines.definition import Pipeline, Table, Topic
@@ -69,6 +69,11 @@ def _expressions(flow: Flow, sink: Topic, pipeline: Pipeline) -> dict[str, Any]:
         ).cast(HEADERS_TYPE)
     elif sink.headers is None and writes_headers(pipeline):
         made["headers"] = _own_headers(flow, sink)
+    if has_id_in_header(sink):
+        both = made["value"]
+        made["value"] = both["data"]
+        before = [made["headers"]] if "headers" in made else []
+        made["headers"] = F.concat(*before, both["headers"]) if before else both["headers"]
     if sink.partition is not None:
         made["partition"] = F.expr(sink.partition).cast("int")
     if sink.timestamp is not None:

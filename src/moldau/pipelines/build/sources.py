@@ -6,6 +6,7 @@ from typing import Any
 from uuid import uuid4
 
 from moldau.pipelines.build.headers import reads_headers
+from moldau.pipelines.build.records import has_registry
 from moldau.pipelines.build.table_options import table_options
 from moldau.pipelines.definition import Pipeline, Source, Topic
 from moldau.pipelines.definition.topic_options import source_options
@@ -79,6 +80,7 @@ class Sources:
             bootstrap=self._bootstrap,
             group=self._group,
             connector=connector,
-            headers=reads_headers(self._pipeline),
+            headers=has_registry(source) or reads_headers(self._pipeline),
+            interval_ms=self._pipeline.trigger.interval_ms,
         )
         return self._spark.readStream.format(connector).options(**options).load()

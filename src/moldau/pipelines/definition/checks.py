@@ -53,6 +53,7 @@ SOURCE_SETTINGS = (
     "startingOffsetsByTimestamp",
     "startingOffsetsByTimestampStrategy",
     "maxOffsetsPerTrigger",
+    "targetBatchDuration",
     "minOffsetsPerTrigger",
     "maxTriggerDelay",
     "minPartitions",
