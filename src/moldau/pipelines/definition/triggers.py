@@ -43,10 +43,7 @@ class Trigger:
     @property
     def interval_ms(self) -> int:
         """How long it waits from the beginning of one batch to that of the next."""
-        return sum(
-            int(count) * _UNITS_MS.get(unit.lower().removesuffix("s"), _DAY_MS)
-            for count, unit in _PART.findall(self.processing_time)
-        )
+        return interval_ms(self.processing_time)
 
     @property
     def finite(self) -> bool:
@@ -87,13 +84,10 @@ def is_interval(text: str) -> bool:
     return _INTERVAL.fullmatch(" ".join(text.split())) is not None
 
 
-_UNITS_MS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-
-
 def interval_ms(text: str) -> int:
     """How long an interval is; it must be one."""
-    total = 0
-    for number, unit in re.findall(r"(\d+)\s*([a-z]+)", text.lower()):
-        is_milli = unit == "ms" or unit.startswith("milli")
-        total += int(number) * (1 if is_milli else _UNITS_MS[unit[0]])
-    return total
+    return sum(
+        int(count)
+        * _UNITS_MS.get(_SHORT.get(unit.lower(), unit.lower()).removesuffix("s"), _DAY_MS)
+        for count, unit in _PART.findall(text)
+    )
