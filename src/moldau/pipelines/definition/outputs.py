@@ -11,7 +11,7 @@ from typing import Any, Final
 from moldau.pipelines.definition.model import Sink, Sql, Table, Topic
 from moldau.pipelines.machine.sql_tokens import words_of
 
-__all__ = ["Output", "outputs_of"]
+__all__ = ["Output", "ends_of", "outputs_of"]
 
 _OF_SEVERAL_ROWS: Final = re.compile(
     r"group|having|order|sort|cluster|distribute|limit|offset|union|intersect|minus|join|distinct"
@@ -51,6 +51,12 @@ class Output:
 
     def step(self) -> Sql | None:
         return None if self.sql is None else Sql(self.sql, place=self.sink.place)
+
+
+def ends_of(sink: Sink | None, several: Mapping[str, Output]) -> dict[str, Sink]:
+    """Every sink, by where it is in the definition: `sink`, or `sinks.NAME`."""
+    single = {} if sink is None else {"sink": sink}
+    return single | {f"sinks.{name}": one.sink for name, one in several.items()}
 
 
 def outputs_of(given: Mapping[str, Output | Topic | Table] | None) -> dict[str, Output]:

@@ -25,7 +25,7 @@ from moldau.pipelines.definition.model import (
     Step,
     with_place,
 )
-from moldau.pipelines.definition.outputs import Output, outputs_of
+from moldau.pipelines.definition.outputs import Output, ends_of, outputs_of
 from moldau.pipelines.definition.places import Place, place_of_caller
 from moldau.pipelines.definition.reading import Places, Reading, in_order, parts_of
 from moldau.pipelines.definition.triggers import Trigger, trigger_of
@@ -108,6 +108,9 @@ class Draft:
     kafka: Mapping[str, str]
     place: Place | None
 
+    def ends(self) -> dict[str, Sink]:
+        return ends_of(self.sink, self.sinks)
+
 
 @dataclass(frozen=True, slots=True, init=False)
 class Pipeline:
@@ -174,8 +177,7 @@ class Pipeline:
 
     def ends(self) -> dict[str, Sink]:
         """Every sink, by where it is in the definition: `sink`, or `sinks.NAME`."""
-        single = {} if self.sink is None else {"sink": self.sink}
-        return single | {f"sinks.{name}": one.sink for name, one in self.sinks.items()}
+        return ends_of(self.sink, self.sinks)
 
     @property
     def finite(self) -> bool:

@@ -20,6 +20,7 @@ from moldau.pipelines.definition.model import (
     Drop,
     Relations,
     Rename,
+    Sink,
     Source,
     Sql,
     Step,
@@ -43,6 +44,7 @@ class Steps(Protocol):
     def steps(self) -> Sequence[Step | None]: ...
     @property
     def output_mode(self) -> str: ...
+    def ends(self) -> Mapping[str, Sink]: ...
     @property
     def place(self) -> Place | None: ...
 

@@ -212,3 +212,23 @@ sinks:
 """
     assert loads(HEAD + text, base=Path("/")) == made == Pipeline.from_json(made.to_json())
     assert reason_for_spark(made.to_json()) == "several sinks"
+
+
+def test_tables_have_no_headers(tmp_path: Path) -> None:
+    path = tmp_path / "p.yaml"
+    path.write_text(
+        """\
+name: p
+source: {parquet: data, schema: id STRING}
+steps:
+  - headers_to_columns: [a]
+  - columns_to_headers: {id: a}
+sink: {parquet: more}
+"""
+    )
+    assert [str(mistake) for mistake in validate(path).mistakes] == [
+        "p.yaml:4:5: steps[0]: headers_to_columns: only records have headers, and no source is a "
+        "topic",
+        "p.yaml:5:5: steps[1]: columns_to_headers: only records have headers, and no sink is a "
+        "topic",
+    ]
