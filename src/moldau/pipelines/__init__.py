@@ -29,7 +29,9 @@ if TYPE_CHECKING:
         Table,
         Topic,
     )
+    from moldau.pipelines.definition.outputs import Output
     from moldau.pipelines.definition.pipeline import Pipeline
+    from moldau.pipelines.definition.relations import Join, Lookup, Window
     from moldau.pipelines.definition.tables import Csv, Delta, Iceberg, Jdbc, Json, Parquet
     from moldau.pipelines.definition.transforms import (
         ColumnsToHeaders,
@@ -57,8 +59,11 @@ __all__ = [
     "HeadersToColumns",
     "Iceberg",
     "Jdbc",
+    "Join",
     "Json",
+    "Lookup",
     "Mask",
+    "Output",
     "Parquet",
     "Pipeline",
     "PipelineError",
@@ -72,9 +77,14 @@ __all__ = [
     "Topic",
     "Trigger",
     "Watermark",
+    "Window",
 ]
 
 _MODULES = {
+    "Window": "definition.relations",
+    "Lookup": "definition.relations",
+    "Join": "definition.relations",
+    "Output": "definition.outputs",
     "Mask": "definition.transforms",
     "HeadersToColumns": "definition.transforms",
     "Flatten": "definition.transforms",
