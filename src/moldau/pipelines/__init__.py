@@ -31,11 +31,22 @@ if TYPE_CHECKING:
         Watermark,
     )
     from moldau.pipelines.definition.pipeline import Pipeline
-    from moldau.pipelines.definition.tables import Csv, Delta, Iceberg, Jdbc, Json, Parquet
+    from moldau.pipelines.definition.tables import (
+        Avro,
+        Csv,
+        Delta,
+        Iceberg,
+        Jdbc,
+        Json,
+        Parquet,
+        Text,
+        Xml,
+    )
     from moldau.pipelines.definition.triggers import Trigger
     from moldau.pipelines.errors import DefinitionError, PipelineError
 
 __all__ = [
+    "Avro",
     "Cast",
     "Code",
     "Csv",
@@ -55,12 +66,15 @@ __all__ = [
     "RowStep",
     "Sql",
     "Table",
+    "Text",
     "Topic",
     "Trigger",
     "Watermark",
+    "Xml",
 ]
 
 _MODULES = {
+    "Avro": "definition.tables",
     "Cast": "definition.model",
     "Code": "definition.code",
     "Csv": "definition.tables",
@@ -80,9 +94,11 @@ _MODULES = {
     "RowStep": "definition.model",
     "Sql": "definition.model",
     "Table": "definition.model",
+    "Text": "definition.tables",
     "Topic": "definition.model",
     "Trigger": "definition.triggers",
     "Watermark": "definition.model",
+    "Xml": "definition.tables",
 }
 
 

@@ -24,12 +24,23 @@ from moldau.pipelines.definition.model import (
 )
 from moldau.pipelines.definition.pipeline import Pipeline
 from moldau.pipelines.definition.places import Place
-from moldau.pipelines.definition.tables import Csv, Delta, Iceberg, Jdbc, Json, Parquet
+from moldau.pipelines.definition.tables import (
+    Avro,
+    Csv,
+    Delta,
+    Iceberg,
+    Jdbc,
+    Json,
+    Parquet,
+    Text,
+    Xml,
+)
 from moldau.pipelines.definition.triggers import Trigger
 
 Definition = Pipeline
 
 __all__ = [
+    "Avro",
     "Cast",
     "Code",
     "Csv",
@@ -50,7 +61,9 @@ __all__ = [
     "Sql",
     "Step",
     "Table",
+    "Text",
     "Topic",
     "Trigger",
     "Watermark",
+    "Xml",
 ]
