@@ -14,7 +14,7 @@ from moldau.connect.api import ConfigError, ConnectRecord, Predicate, Transforma
 from moldau.connect.built_in import PluginKind
 from moldau.connect.functions import PREFIX as PYTHON_PREFIX
 from moldau.connect.functions import FunctionTransform
-from moldau.connect.plugins import Plugins, checked_class
+from moldau.connect.plugins import PLUGIN_VERSION, Plugins, checked_class
 
 R = TypeVar("R", bound=ConnectRecord)
 
@@ -62,10 +62,15 @@ class Chain:
 
 def aliases(config: Mapping[str, str], key: str) -> list[str]:
     """The names in `transforms` or `predicates`; ConfigError if one is given twice."""
-    names = [each.strip() for each in config.get(key, "").split(",") if each.strip()]
+    names = alias_names(config, key)
     if len(set(names)) < len(names):
-        raise ConfigError.invalid(key, ",".join(names), "Duplicate alias provided.")
+        raise ConfigError.invalid(key, f"[{', '.join(names)}]", "Duplicate alias provided.")
     return names
+
+
+def alias_names(config: Mapping[str, str], key: str) -> list[str]:
+    """As they are written."""
+    return [each.strip() for each in config.get(key, "").split(",") if each.strip()]
 
 
 def with_prefix(config: Mapping[str, str], prefix: str) -> dict[str, str]:
@@ -88,10 +93,15 @@ def chain_of(config: Mapping[str, str], plugins: Plugins) -> Chain:
 def _predicate(config: Mapping[str, str], alias: str, plugins: Plugins) -> Predicate:
     prefix = f"predicates.{alias}."
     made: Predicate = checked_class(
-        plugins, f"{prefix}type", _type(config, prefix), PluginKind.PREDICATE
+        plugins,
+        f"{prefix}type",
+        _type(config, prefix),
+        PluginKind.PREDICATE,
+        version=config.get(f"{prefix}{PLUGIN_VERSION}"),
     )()
     own = with_prefix(config, prefix)
     own.pop("type")
+    own.pop(PLUGIN_VERSION, None)
     made.configure(own)
     return made
 
@@ -103,6 +113,7 @@ def _link(
     name = _type(config, prefix)
     own = with_prefix(config, prefix)
     del own["type"]
+    version = own.pop(PLUGIN_VERSION, None)
     predicate_alias = own.pop("predicate", None)
     negate = own.pop("negate", "false").strip().lower()
     if negate not in ("true", "false"):
@@ -113,7 +124,9 @@ def _link(
     if name.startswith(PYTHON_PREFIX):
         made = FunctionTransform.named(f"{prefix}type", name)
     else:
-        made = checked_class(plugins, f"{prefix}type", name, PluginKind.TRANSFORMATION)()
+        made = checked_class(
+            plugins, f"{prefix}type", name, PluginKind.TRANSFORMATION, version=version
+        )()
     made.configure(own)
     if predicate_alias is None:
         if negate == "true":

@@ -18,6 +18,7 @@ from moldau.connect.api import (
     ValidRegex,
     Width,
 )
+from moldau.connect.machine.versions import VersionError, parse_range
 
 COMMON, TRANSFORMS, PREDICATES = "Common", "Transforms", "Predicates"
 ERRORS, TOPIC_CREATION = "Error Handling", "Topic Creation"
@@ -29,8 +30,14 @@ def _name(key: str, value: Any) -> None:
         return
     if not value:
         raise ConfigError.invalid(key, value, "String may not be empty")
-    if any(ord(each) < 32 or 127 <= ord(each) < 160 for each in value):
-        raise ConfigError.invalid(key, value, "String may not contain control sequences")
+    found = [ord(each) for each in value if ord(each) < 32 or 127 <= ord(each) < 160]
+    if found:
+        shown = ", ".join(map(str, found))
+        raise ConfigError.invalid(
+            key,
+            value,
+            f"String may not contain control sequences but had the following ASCII chars: {shown}",
+        )
 
 
 def _replication(key: str, value: Any) -> None:
@@ -42,6 +49,17 @@ def _replication(key: str, value: Any) -> None:
 
 _NAME = CheckedBy(_name, "non-empty string without ISO control characters")
 _COUNT = CheckedBy(_replication, "-1 or a positive number")
+
+
+def _version_range(key: str, value: Any) -> None:
+    if value is not None:
+        try:
+            parse_range(value)
+        except VersionError as error:
+            raise ConfigError.invalid(key, value, str(error)) from None
+
+
+VERSION_RANGE = CheckedBy(_version_range, "a version, or a range such as [1.0,2.0)")
 
 
 def _common() -> ConfigDef:
@@ -58,18 +76,18 @@ def _common() -> ConfigDef:
          "Enforce tasks max", "Whether a connector that makes more tasks fails."),
         ("key.converter", Kind.CLASS, None, None, low, COMMON, Width.SHORT, "Key converter class",
          "Converts keys; the worker's converter if it is not set."),
-        ("key.converter.plugin.version", Kind.STRING, None, None, low, COMMON, Width.SHORT,
+        ("key.converter.plugin.version", Kind.STRING, None, VERSION_RANGE, low, COMMON, Width.SHORT,
          "Key converter version", "The version of the key converter."),
         ("value.converter", Kind.CLASS, None, None, low, COMMON, Width.SHORT,
          "Value converter class",
          "Converts values; the worker's converter if it is not set."),
-        ("value.converter.plugin.version", Kind.STRING, None, None, low, COMMON, Width.SHORT,
-         "Value converter version", "The version of the value converter."),
+        ("value.converter.plugin.version", Kind.STRING, None, VERSION_RANGE, low, COMMON,
+         Width.SHORT, "Value converter version", "The version of the value converter."),
         ("header.converter", Kind.CLASS, None, None, low, COMMON, Width.SHORT,
          "Header converter class",
          "Converts headers; the worker's converter if it is not set."),
-        ("header.converter.plugin.version", Kind.STRING, None, None, low, COMMON, Width.SHORT,
-         "Header converter version", "The version of the header converter."),
+        ("header.converter.plugin.version", Kind.STRING, None, VERSION_RANGE, low, COMMON,
+         Width.SHORT, "Header converter version", "The version of the header converter."),
         ("transforms", Kind.LIST, (), ListOf(), low, TRANSFORMS, Width.LONG, "Transforms",
          "Names for the transformations of records, in their order."),
         ("predicates", Kind.LIST, (), ListOf(), low, PREDICATES, Width.LONG, "Predicates",
@@ -77,7 +95,7 @@ def _common() -> ConfigDef:
         ("config.action.reload", Kind.STRING, "restart", OneOf(("none", "restart")), low, COMMON,
          Width.MEDIUM, "Reload Action",
          "What to do when a config provider says that a value has expired."),
-        ("connector.plugin.version", Kind.STRING, None, None, medium, COMMON, Width.MEDIUM,
+        ("connector.plugin.version", Kind.STRING, None, VERSION_RANGE, medium, COMMON, Width.MEDIUM,
          "Connector version", "The version of the connector."),
         ("errors.retry.timeout", Kind.LONG, 0, None, medium, ERRORS, Width.MEDIUM,
          "Retry Timeout for Errors",
@@ -196,7 +214,7 @@ def _source() -> ConfigDef:
         "exactly.once.support",
         Kind.STRING,
         "requested",
-        validator=OneOf(("REQUESTED", "REQUIRED"), ignore_case=True),
+        validator=OneOf(("REQUIRED", "REQUESTED"), ignore_case=True),
         importance=Importance.MEDIUM,
         group=EXACTLY_ONCE,
         width=Width.SHORT,
@@ -206,7 +224,7 @@ def _source() -> ConfigDef:
         "transaction.boundary",
         Kind.STRING,
         "poll",
-        validator=OneOf(("POLL", "INTERVAL", "CONNECTOR"), ignore_case=True),
+        validator=OneOf(("INTERVAL", "POLL", "CONNECTOR"), ignore_case=True),
         importance=Importance.MEDIUM,
         group=EXACTLY_ONCE,
         width=Width.SHORT,

@@ -24,11 +24,17 @@ from moldau.connect.api import (
     Width,
 )
 from moldau.connect.built_in import PluginKind
-from moldau.connect.chain import aliases, with_prefix
-from moldau.connect.connector_config import PREDICATES, SINK, TRANSFORMS, source_config
+from moldau.connect.chain import alias_names, aliases, with_prefix
+from moldau.connect.connector_config import (
+    PREDICATES,
+    SINK,
+    TRANSFORMS,
+    VERSION_RANGE,
+    source_config,
+)
 from moldau.connect.functions import PREFIX as PYTHON_PREFIX
 from moldau.connect.functions import FunctionTransform
-from moldau.connect.plugins import Plugins
+from moldau.connect.plugins import PLUGIN_VERSION, Plugins, named_plugin
 from moldau.connect.runtime.clients import override_errors
 
 __all__ = ["Validated", "key_info", "validate_connector"]
@@ -122,10 +128,11 @@ def validate_connector(
 ) -> Validated:
     """Raises ConnectError if the connector's class is missing or not known."""
     class_name = config.get("connector.class")
-    if not class_name:
-        raise ConfigError(f"Connector config {dict(config)} contains no connector type")
+    if class_name is None:
+        shown = ", ".join(f"{key}={each}" for key, each in config.items())
+        raise ConfigError(f"Connector config {{{shown}}} contains no connector type")
     given = {key: each for key, each in config.items() if each is not None}
-    connector: Connector = plugins.connector(class_name)()
+    connector: Connector = plugins.connector(*named_plugin(given))()
     is_sink = isinstance(connector, SinkConnector)
     common = (SINK if is_sink else source_config(given)).including()
     _enrich(common, given, plugins)
@@ -137,6 +144,8 @@ def validate_connector(
     found = Validated(class_name, definition, values, connector)
     for key, text in config.items():
         if text is None:
+            for message in definition[key].null_errors(None) if key in definition else ():
+                _error(found, key, message)
             _error(found, key, "Null value can not be supplied as the configuration value.")
     _check_classes(found, given, plugins)
     _check_aliases(found, given)
@@ -144,13 +153,6 @@ def validate_connector(
         _check_topics(found, given)
     else:
         _check_exactly_once(found, given, connector, exactly_once)
-    if not is_sink and given.get("offsets.storage.topic"):
-        _error(
-            found,
-            "offsets.storage.topic",
-            "Offsets topics of single connectors are not supported: remove offsets.storage.topic, "
-            "and the worker's offset.storage.topic is used",
-        )
     for key, message in override_errors(policy, given).items():
         _error(found, key, message)
     _check_known(found, given, own, connector)
@@ -182,11 +184,7 @@ def _enrich(definition: ConfigDef, given: Mapping[str, str], plugins: Plugins) -
         ("transforms", PluginKind.TRANSFORMATION, TRANSFORMS),
         ("predicates", PluginKind.PREDICATE, PREDICATES),
     ):
-        try:
-            names = aliases(given, what)
-        except ConfigError:
-            continue
-        for alias in names:
+        for alias in dict.fromkeys(alias_names(given, what)):
             _enrich_alias(definition, given, plugins, what, kind, f"{group}: {alias}", alias)
 
 
@@ -208,6 +206,17 @@ def _enrich_alias(
         width=Width.LONG,
         display_name=f"{kind.value.capitalize()} type for {alias}",
         doc=f"The class of the {kind.value} {alias}.",
+    )
+    definition.define(
+        prefix + PLUGIN_VERSION,
+        Kind.STRING,
+        None,
+        validator=VERSION_RANGE,
+        importance=Importance.MEDIUM,
+        group=group,
+        width=Width.LONG,
+        display_name=f"{kind.value.capitalize()} plugin version for {alias}",
+        doc=f"The version of the {kind.value} {alias}, or a range of versions.",
     )
     if what == "transforms":
         definition.define(
@@ -233,9 +242,13 @@ def _enrich_alias(
     if not name or name.startswith(PYTHON_PREFIX):
         return
     try:
-        own: ConfigDef = plugins.find(name, [kind]).config()
+        own: ConfigDef = plugins.find(name, [kind], given.get(prefix + PLUGIN_VERSION)).config()
     except ConnectError:
         return
+    _include(definition, own, prefix, group)
+
+
+def _include(definition: ConfigDef, own: ConfigDef, prefix: str, group: str) -> None:
     for key in own.values():
         if prefix + key.name not in definition:
             definition.define(
@@ -285,15 +298,15 @@ def _check_plugin(
     plugins: Plugins,
     key: str,
     kind: PluginKind,
-    own: Mapping[str, str],
+    own: dict[str, str],
 ) -> None:
     """Make the plug-in and configure it: what it refuses is an error of its setting."""
-    name = given[key]
+    name, version = given[key], own.pop(PLUGIN_VERSION, None)
     try:
         if kind is PluginKind.TRANSFORMATION and name.startswith(PYTHON_PREFIX):
             FunctionTransform.named(key, name).configure(own)
             return
-        made = plugins.find(name, [kind])()
+        made = plugins.find(name, [kind], version)()
         if kind is PluginKind.CONVERTER:
             made.configure(own, is_key=key.startswith("key."))
         else:
@@ -347,7 +360,7 @@ def _check_topics(found: Validated, given: Mapping[str, str]) -> None:
             found,
             "topics",
             f"The DLQ topic '{dead}' may not be included in the list of topics "
-            f"('topics'={names}) consumed by the connector",
+            f"('topics=[{', '.join(names)}]') consumed by the connector",
         )
 
 

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
         Sql,
         Table,
         Topic,
-        Watermark,
     )
     from moldau.pipelines.definition.pipeline import Pipeline
     from moldau.pipelines.definition.tables import (
@@ -42,20 +41,35 @@ if TYPE_CHECKING:
         Text,
         Xml,
     )
+    from moldau.pipelines.definition.transforms import (
+        ColumnsToHeaders,
+        Deduplicate,
+        Explode,
+        Flatten,
+        HeadersToColumns,
+        Mask,
+    )
     from moldau.pipelines.definition.triggers import Trigger
+    from moldau.pipelines.definition.watermarks import Watermark
     from moldau.pipelines.errors import DefinitionError, PipelineError
 
 __all__ = [
     "Avro",
     "Cast",
     "Code",
+    "ColumnsToHeaders",
     "Csv",
+    "Deduplicate",
     "DefinitionError",
     "Delta",
     "Drop",
+    "Explode",
+    "Flatten",
+    "HeadersToColumns",
     "Iceberg",
     "Jdbc",
     "Json",
+    "Mask",
     "Parquet",
     "Pipeline",
     "PipelineError",
@@ -75,6 +89,12 @@ __all__ = [
 
 _MODULES = {
     "Avro": "definition.tables",
+    "Mask": "definition.transforms",
+    "HeadersToColumns": "definition.transforms",
+    "Flatten": "definition.transforms",
+    "Explode": "definition.transforms",
+    "Deduplicate": "definition.transforms",
+    "ColumnsToHeaders": "definition.transforms",
     "Cast": "definition.model",
     "Code": "definition.code",
     "Csv": "definition.tables",
@@ -97,7 +117,7 @@ _MODULES = {
     "Text": "definition.tables",
     "Topic": "definition.model",
     "Trigger": "definition.triggers",
-    "Watermark": "definition.model",
+    "Watermark": "definition.watermarks",
     "Xml": "definition.tables",
 }
 

@@ -233,3 +233,42 @@ def test_a_connector_aborts_transactions(broker: BrokerProcess) -> None:
             ),
             what="the last offset",
         )
+
+
+@pytest.mark.parametrize("support", ["disabled", "enabled"])
+def test_a_connector_with_an_offset_topic_of_its_own(broker: BrokerProcess, support: str) -> None:
+    """It goes on from what the worker's topic has, and back again: nothing is doubled."""
+    group, topic, own = f"own-{support}", f"own-{support}", f"own-{support}-private"
+    settings = {"exactly_once_source_support": support}
+    config = {"connector.class": NUMBERS, "topic": topic, "limit": "20"}
+
+    def next_is(worker: WorkerUnderTest, wanted: int) -> None:
+        answer = {"offsets": [{"partition": {"part": "0"}, "offset": {"next": wanted}}]}
+        eventually(
+            lambda: worker.call("GET", "/connectors/n/offsets").body == answer,
+            what=f"the offset {wanted}",
+        )
+
+    with distributed_worker(broker.bootstrap, group, **settings) as worker:
+        assert worker.call("PUT", "/connectors/n/config", config).status == 201
+        next_is(worker, 20)
+        moved = {**config, "limit": "40", "offsets.storage.topic": own}
+        made = worker.call("PUT", "/connectors/n/config", moved)
+        assert made.status == 200, made.body
+        next_is(worker, 40)
+        stored = read(broker.bootstrap, own, 1, isolation="read_committed")
+        assert {each.key.decode() for each in stored} == {'["n",{"part":"0"}]'}
+        # The copy in the worker's topic lets it go back.
+        worker.call("PUT", "/connectors/n/config", {**config, "limit": "60"})
+        next_is(worker, 60)
+        found = read(broker.bootstrap, topic, 60, isolation="read_committed")
+        assert [each.value.decode() for each in found] == [f"0:{n}" for n in range(60)]
+        # Removed offsets are removed from both.
+        worker.call("PUT", "/connectors/n/config", moved)
+        next_is(worker, 40)
+        assert worker.call("PUT", "/connectors/n/stop").status == 204
+        reset = worker.call("DELETE", "/connectors/n/offsets")
+        assert reset.status == 200, reset.body
+        assert worker.call("GET", "/connectors/n/offsets").body == {"offsets": []}
+        worker.call("PATCH", "/connectors/n/config", {"offsets.storage.topic": None})
+        assert worker.call("GET", "/connectors/n/offsets").body == {"offsets": []}

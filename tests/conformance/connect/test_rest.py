@@ -275,7 +275,7 @@ def test_plugins_and_validation(worker: WorkerUnderTest) -> None:
         if each["value"]["errors"]
     }
     assert errors.keys() == {"tasks.max", "topics", "topics.regex", "transforms.cast.type"}
-    assert found["error_count"] == 4
+    assert found["error_count"] == 5
     assert "Not a number of type INT" in errors["tasks.max"][0]
     assert found["groups"][0] == "Common"
     assert "Transforms: cast" in found["groups"]

@@ -243,7 +243,7 @@ def test_a_right_configuration_has_no_errors() -> None:
         ({"transaction.boundary": "connector"}, {"transaction.boundary"}),
         ({"topic.creation.groups": "g"}, {
             "topic.creation.default.replication.factor", "topic.creation.default.partitions"}),
-        ({"offsets.storage.topic": "mine"}, {"offsets.storage.topic"}),
+        ({"offsets.storage.topic": " "}, {"offsets.storage.topic"}),
         ({"transforms": "a", "transforms.a.type": "Cast$Value"}, {"transforms.a.spec"}),
     ],
 )  # fmt: skip

@@ -64,6 +64,10 @@ def _add_plugins(commands: Commands) -> None:
     plugins = commands.add("plugins", "list connectors, transforms and converters")
     plugins.add_argument("plugin", nargs="?", metavar="NAME", help="show its settings")
     plugins.add_argument("--all", action="store_true", help="not only connectors")
+    plugins.add_argument(
+        "--plugin-path", default="", metavar="DIRS", help="directories as in plugin.path"
+    )
+    plugins.add_argument("--version", metavar="RANGE", help="of the plug-in to show")
     plugins.add_argument("--json", action="store_true", help="print JSON")
     dry = commands.add("dry-run", "show what a connector's transforms make of records")
     dry.add_argument("file", metavar="FILE", help="properties or JSON file of the connector")

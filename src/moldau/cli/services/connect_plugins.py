@@ -42,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _plugins(arguments: argparse.Namespace) -> int:
-    plugins = Plugins()
+    plugins = Plugins(paths=[each for each in arguments.plugin_path.split(",") if each])
     if arguments.plugin is not None:
         return _settings(plugins, arguments)
     found = [each for each in plugins.list() if arguments.all or each.kind in CONNECTOR_KINDS]
@@ -50,9 +50,9 @@ def _plugins(arguments: argparse.Namespace) -> int:
         print_json([{"class": e.class_name, "type": e.kind.value, "version": e.version}
                     for e in found])  # fmt: skip
         return 0
-    table = Table("TYPE", "NAME", "CLASS", plain=aligned)
+    table = Table("TYPE", "NAME", "VERSION", "CLASS", plain=aligned)
     for each in found:
-        table.add(each.kind.value, each.name, each.class_name)
+        table.add(each.kind.value, each.name, each.version, each.class_name)
     table.show()
     return 0
 
@@ -61,7 +61,7 @@ def _settings(plugins: Plugins, arguments: argparse.Namespace) -> int:
     kind = plugins.kind_of(arguments.plugin)
     if kind is None:
         raise Failure(f"there is no plug-in {arguments.plugin}: see moldau connect plugins --all")
-    definition = plugins.find(arguments.plugin, [kind]).config()
+    definition = plugins.find(arguments.plugin, [kind], arguments.version).config()
     if arguments.json:
         print_json([key_info(each) for each in definition.values()])
         return 0

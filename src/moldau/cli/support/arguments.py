@@ -145,7 +145,7 @@ class Parser(argparse.ArgumentParser):
         """The arguments; ends the process on bad usage."""
         arguments, extra = self.parse_known_args(self._hoisted(argv))
         parser: Parser = getattr(arguments, "parser", self)
-        if extra:
+        if extra and not parser._take_late(arguments, extra):
             parser._refuse(extra)
         if not self.last_wins:
             self._refuse_repeated(argv)
@@ -153,6 +153,20 @@ class Parser(argparse.ArgumentParser):
             if any(names_option(word, parser._option_string_actions[instead]) for word in argv):
                 parser.error(f"Cannot specify both {name} and {instead}. Use {instead} alone")
         return arguments
+
+    def _take_late(self, arguments: argparse.Namespace, extra: Sequence[str]) -> bool:
+        """Words after an option belong to the list before it: `create NAME --url U a=b`. argparse
+        closes a list that may be empty at the first option."""
+        lists = [
+            each
+            for each in self._actions
+            if not each.option_strings and each.nargs in ("*", "+") and each.type is None
+        ]
+        if len(lists) != 1 or any(each.startswith("-") for each in extra):
+            return False
+        taken = getattr(arguments, lists[0].dest, None) or []
+        setattr(arguments, lists[0].dest, [*taken, *extra])
+        return True
 
     def _hoisted(self, argv: Sequence[str]) -> list[str]:
         """With options of the tool itself moved in front of its subcommand, where they belong.

@@ -77,9 +77,7 @@ def _port_in_use(port: int) -> str:
 
     owner = port_owner(port)
     if owner is not None:
-        return (
-            f"port {port} is in use by {owner}. Stop it or choose another port, e.g. with --port"
-        )
+        return f"port {port} is in use by {owner}. Stop it or choose another port, e.g. with --port"
     return (
         f"port {port} is in use. Stop what uses it (lsof -i :{port} "
         "shows it) or choose another port, e.g. with --port"

@@ -145,6 +145,18 @@ class ConfigKey:
                 raise ConfigError.invalid(self.name, Password.HIDDEN, "not accepted") from error
             raise
 
+    def null_errors(self, given: Any) -> list[str]:
+        """What Connect says in addition of a text that is no number at all, or of null."""
+        if not isinstance(self.validator, Range):
+            return []
+        try:
+            if given is not None:
+                parse_value(self.name, self.type, _as_text(given))
+                return []
+        except ConfigError:
+            pass
+        return [str(ConfigError.invalid(self.name, None, "Value must be non-null"))]
+
     def render(self, value: Any) -> str | None:
         """The value as a text; a password stays hidden."""
         return render_value(self.type, value)
@@ -257,6 +269,7 @@ class ConfigDef(Mapping[str, ConfigKey]):
                 into.value = key.parse(given[key.name])
             except ConfigError as error:
                 into.errors.append(str(error))
+                into.errors += key.null_errors(given[key.name])
         elif key.required:
             into.errors.append(
                 f'Missing required configuration "{key.name}" which has no default value.'

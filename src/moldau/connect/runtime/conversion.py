@@ -19,7 +19,7 @@ from moldau.connect.api.records import CREATE_TIME, LOG_APPEND_TIME, NO_TIMESTAM
 from moldau.connect.built_in import PluginKind
 from moldau.connect.chain import Chain, with_prefix
 from moldau.connect.machine.ids import Stage
-from moldau.connect.plugins import Plugins, checked_class
+from moldau.connect.plugins import PLUGIN_VERSION, Plugins, checked_class
 from moldau.connect.runtime.failures import StepFailed
 
 _TIMESTAMP_TYPES = {0: CREATE_TIME, 1: LOG_APPEND_TIME, -1: NO_TIMESTAMP_TYPE}
@@ -52,13 +52,14 @@ def converters_of(
 
 def _chosen(
     worker: Mapping[str, str], connector: Mapping[str, str], key: str, default: str | None
-) -> tuple[str, dict[str, str]]:
-    """The class and its settings: all from the connector, or all from the worker."""
+) -> tuple[str, dict[str, str], str | None]:
+    """The class, its settings and its version: all from the connector, or all from the worker."""
     source = connector if connector.get(key) else worker
     name = source.get(key) or default
     if name is None:
         raise ConfigError(f'Missing required configuration "{key}" which has no default value.')
-    return name, with_prefix(source, f"{key}.")
+    settings = with_prefix(source, f"{key}.")
+    return name, settings, settings.pop(PLUGIN_VERSION, None)
 
 
 def _converter(
@@ -69,8 +70,8 @@ def _converter(
     *,
     is_key: bool,
 ) -> Converter:
-    name, settings = _chosen(worker, connector, key, None)
-    made: Converter = checked_class(plugins, key, name, PluginKind.CONVERTER)()
+    name, settings, version = _chosen(worker, connector, key, None)
+    made: Converter = checked_class(plugins, key, name, PluginKind.CONVERTER, version=version)()
     made.configure(settings, is_key=is_key)
     return made
 
@@ -79,8 +80,10 @@ def _header_converter(
     worker: Mapping[str, str], connector: Mapping[str, str], plugins: Plugins
 ) -> HeaderConverter:
     key = "header.converter"
-    name, settings = _chosen(worker, connector, key, "SimpleHeaderConverter")
-    made: HeaderConverter = checked_class(plugins, key, name, PluginKind.HEADER_CONVERTER)()
+    name, settings, version = _chosen(worker, connector, key, "SimpleHeaderConverter")
+    made: HeaderConverter = checked_class(
+        plugins, key, name, PluginKind.HEADER_CONVERTER, version=version
+    )()
     made.configure(settings)
     return made
 

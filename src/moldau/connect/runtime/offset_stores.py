@@ -7,15 +7,19 @@ worker has a serialized HashMap there, which only Java reads.
 from __future__ import annotations
 
 import json
+import logging
 import os
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+from moldau.client import KafkaError
 from moldau.connect.api import ConnectError, SourcePartition
 from moldau.connect.machine.source_offsets import SourceOffsets, key_bytes, value_bytes
 from moldau.connect.runtime.topic_log import TopicLog
+
+logger = logging.getLogger(__name__)
 
 #: Longer than a transaction can stay open by default.
 _OPEN_TRANSACTIONS_S = 90.0
@@ -34,6 +38,9 @@ class OffsetStore(Protocol):
     def all(self, connector: str) -> dict[SourcePartition, dict[str, Any]]: ...
 
     def put(self, connector: str, offsets: Offsets, timeout_s: float) -> None: ...
+
+    def send(self, connector: str, offsets: Offsets) -> None:
+        """As `put`, without waiting; what fails is logged."""
 
 
 class Reader:
@@ -102,6 +109,9 @@ class FileOffsets:
             ]
             self._replace(b"".join(lines))
 
+    def send(self, connector: str, offsets: Offsets) -> None:
+        self.put(connector, offsets, 0.0)
+
     def _replace(self, data: bytes) -> None:
         fresh = self._path.with_name(self._path.name + ".tmp")
         with fresh.open("wb") as file:
@@ -136,3 +146,10 @@ class TopicOffsets:
             ],
             timeout_s,
         )
+
+    def send(self, connector: str, offsets: Offsets) -> None:
+        try:
+            for partition, offset in offsets.items():
+                self._log.send(key_bytes(connector, partition), value_bytes(offset))
+        except KafkaError as error:
+            logger.warning("offsets of %s are not in %s: %s", connector, self._log.topic, error)

@@ -173,10 +173,10 @@ class TopicLog:
         except KafkaError as error:
             raise ConnectError(f"Writing to {self.topic} failed: {error}") from error
 
-    def send(self, key: str, value: bytes | None) -> None:
+    def send(self, key: bytes | str, value: bytes | None) -> None:
         """Write without waiting."""
         if self._producer is not None and not self._stopping.is_set():
-            self._producer.send(self.topic, value, key.encode())
+            self._producer.send(self.topic, value, key.encode() if isinstance(key, str) else key)
 
     def stop(self) -> None:
         self._stopping.set()

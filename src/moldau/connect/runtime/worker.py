@@ -25,8 +25,9 @@ from moldau.connect.api import (
 )
 from moldau.connect.chain import Chain, chain_of
 from moldau.connect.connector_config import SINK, source_config
+from moldau.connect.isolation import plain_name
 from moldau.connect.machine.ids import State, TargetState, TaskId
-from moldau.connect.plugins import Plugins
+from moldau.connect.plugins import Plugins, named_plugin
 from moldau.connect.runtime.clients import connector_client
 from moldau.connect.runtime.conversion import (
     Converters,
@@ -43,6 +44,7 @@ from moldau.connect.runtime.failures import (
     raw_consumer_record,
 )
 from moldau.connect.runtime.offset_stores import OffsetStore, Reader
+from moldau.connect.runtime.own_offsets import Lease, OffsetStores
 from moldau.connect.runtime.raw_records import raw_of_source
 from moldau.connect.runtime.sink_task import SinkRunner
 from moldau.connect.runtime.source_task import SourceRunner
@@ -82,6 +84,7 @@ class RunningConnector:
     connector: Connector
     config: dict[str, str]
     lock: threading.Lock
+    offsets: Lease | None
     started: bool = False
 
 
@@ -93,6 +96,16 @@ class RunningTask:
     chain: Chain
     converters: Converters
     dead_letters: DeadLetters | None
+    offsets: Lease | None
+
+    def close(self) -> None:
+        """After its thread's last step."""
+        self.chain.close()
+        self.converters.close()
+        if self.dead_letters is not None:
+            self.dead_letters.close()
+        if self.offsets is not None:
+            self.offsets.close()
 
 
 class Worker:
@@ -109,7 +122,7 @@ class Worker:
     ) -> None:
         self.config = config
         self.plugins = plugins
-        self.offsets = offsets
+        self.offsets = OffsetStores(config, offsets)
         self.on_status = on_status
         self.on_reconfiguration = on_reconfiguration
         self._on_topic = on_topic
@@ -123,17 +136,24 @@ class Worker:
         self, name: str, config: Mapping[str, str | None], target: TargetState
     ) -> bool:
         """Whether it runs; a failure is reported as its state."""
+        lease: Lease | None = None
         try:
             resolved = self.config.resolved(config)
-            made: Connector = self.plugins.connector(resolved["connector.class"])()
-            made.initialize(_ConnectorContext(name, Reader(self.offsets, name, wait=False), self))
-            running = self.connectors[name] = RunningConnector(made, resolved, threading.Lock())
+            made: Connector = self.plugins.connector(*named_plugin(resolved))()
+            if isinstance(made, SourceConnector):
+                lease = self.offsets.lease(resolved)
+            store = self.offsets.worker if lease is None else lease.store
+            made.initialize(_ConnectorContext(name, Reader(store, name, wait=False), self))
+            running = RunningConnector(made, resolved, threading.Lock(), lease)
+            self.connectors[name] = running
             if target is TargetState.STARTED:
                 with running.lock:
                     made.start(resolved)
                     running.started = True
         except Exception as error:
             logger.exception("connector %s failed to start", name)
+            if lease is not None and name not in self.connectors:
+                lease.close()
             self.on_status(name, State.FAILED, _trace(error))
             return False
         self.on_status(name, _STATES[target], None)
@@ -144,6 +164,8 @@ class Worker:
         if running is None:
             return
         _stop_quietly(name, running)
+        if running.offsets is not None:
+            running.offsets.close()
         self.on_status(name, State.UNASSIGNED, None)
 
     def task_configs(self, name: str) -> list[dict[str, str]]:
@@ -163,7 +185,7 @@ class Worker:
                 f"{values['tasks.max']}, the maximum number of tasks it is configured to create. "
                 "Set tasks.max.enforce to false to accept that"
             )
-        extra = {"task.class": f"{task_class.__module__}.{task_class.__qualname__}"}
+        extra = {"task.class": f"{plain_name(task_class.__module__)}.{task_class.__qualname__}"}
         if is_sink:
             for key in ("topics", "topics.regex"):
                 if config.get(key):
@@ -222,7 +244,7 @@ class Worker:
     def _build(
         self, id: TaskId, connector: dict[str, str], config: dict[str, str], life: Lifecycle
     ) -> RunningTask:
-        made = self.plugins.connector(connector["connector.class"])()
+        made = self.plugins.connector(*named_plugin(connector))()
         task_class = made.task_class()
         chain = chain_of(connector, self.plugins)
         converters = converters_of(self.config.settings, connector, self.plugins)
@@ -233,7 +255,8 @@ class Worker:
         failures = Failures(id, errors, dead_letters, life.stopping)
         # A task sees the connector's own name too.
         config = {"name": id.connector, **config}
-        if is_sink:
+        lease = None if is_sink else self.offsets.lease(connector)
+        if lease is None:
             runner: Any = SinkRunner(
                 id,
                 task_class(),
@@ -247,8 +270,9 @@ class Worker:
                 record_by_record=values["errors.put.record.by.record"],
             )
         else:
+            conversion = SourceConversion(chain, converters)
             runner = self._source_runner(
-                id, made, task_class, connector, config, life, chain, converters, failures, values
+                id, task_class, connector, config, life, conversion, failures, values, lease
             )
         running: RunningTask | None = None
 
@@ -256,21 +280,20 @@ class Worker:
             self._run(id, runner, life, lambda: running)
 
         thread = threading.Thread(target=run, name=f"task-thread-{id}", daemon=True)
-        running = RunningTask(runner, life, thread, chain, converters, dead_letters)
+        running = RunningTask(runner, life, thread, chain, converters, dead_letters, lease)
         return running
 
     def _source_runner(
         self,
         id: TaskId,
-        made: SourceConnector,
         task_class: type[Any],
         connector: dict[str, str],
         config: dict[str, str],
         life: Lifecycle,
-        chain: Chain,
-        converters: Converters,
+        conversion: SourceConversion,
         failures: Failures,
         values: Mapping[str, Any],
+        lease: Lease,
     ) -> Any:
         exactly_once = self.config.exactly_once
         admin = connector_client(self.config.settings, "admin", connector, defaults={})
@@ -279,10 +302,10 @@ class Worker:
             task_class(),
             config,
             life=life,
-            conversion=SourceConversion(chain, converters),
+            conversion=conversion,
             failures=failures,
             producer=lambda: Producer(self._producer_settings(id, connector, exactly_once)),
-            offsets=self.offsets,
+            offsets=lease.store,
             topics=TopicCreator(
                 admin, connector, enabled=self.config.values["topic.creation.enable"]
             ),
@@ -295,8 +318,7 @@ class Worker:
         interval_ms = values["transaction.boundary.interval.ms"]
         return ExactlyOnceRunner(
             runner,
-            offsets_topic=values["offsets.storage.topic"]
-            or self.config.values["offset.storage.topic"],
+            offsets=lease,
             boundary=values["transaction.boundary"].lower(),
             interval_ms=self.config.values["offset.flush.interval.ms"]
             if interval_ms is None
@@ -370,10 +392,7 @@ class Worker:
         finally:
             found = running()
             if found is not None:
-                found.chain.close()
-                found.converters.close()
-                if found.dead_letters is not None:
-                    found.dead_letters.close()
+                found.close()
 
     def stop_tasks(self, ids: Iterable[TaskId]) -> None:
         """All at once, so that they share the time they have."""

@@ -16,7 +16,6 @@ from moldau.connect.runtime.clients import check_policy
 logger = logging.getLogger(__name__)
 
 _NO_EFFECT = {
-    "plugin.path": "plug-ins are Python packages, found by their entry points",
     "rest.extension.classes": "there are no REST extensions",
     "admin.listeners": "/admin is on the listeners",
     "response.http.headers.config": "no headers are added",

@@ -20,7 +20,6 @@ from moldau.pipelines.definition.model import (
     Step,
     Table,
     Topic,
-    Watermark,
 )
 from moldau.pipelines.definition.pipeline import Pipeline
 from moldau.pipelines.definition.places import Place
@@ -35,7 +34,16 @@ from moldau.pipelines.definition.tables import (
     Text,
     Xml,
 )
+from moldau.pipelines.definition.transforms import (
+    ColumnsToHeaders,
+    Deduplicate,
+    Explode,
+    Flatten,
+    HeadersToColumns,
+    Mask,
+)
 from moldau.pipelines.definition.triggers import Trigger
+from moldau.pipelines.definition.watermarks import Watermark
 
 Definition = Pipeline
 
@@ -43,13 +51,19 @@ __all__ = [
     "Avro",
     "Cast",
     "Code",
+    "ColumnsToHeaders",
     "Csv",
+    "Deduplicate",
     "Definition",
     "Delta",
     "Drop",
+    "Explode",
+    "Flatten",
+    "HeadersToColumns",
     "Iceberg",
     "Jdbc",
     "Json",
+    "Mask",
     "Parquet",
     "Pipeline",
     "Place",

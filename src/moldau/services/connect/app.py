@@ -19,7 +19,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from moldau import __version__
-from moldau.client import Admin, KafkaError, NewTopic
+from moldau.client import Admin, KafkaError
 from moldau.connect.api import ConnectError
 from moldau.connect.machine.config_state import Config
 from moldau.connect.machine.ids import State, TaskId
@@ -28,6 +28,7 @@ from moldau.connect.machine.source_offsets import SourceOffsets
 from moldau.connect.plugins import Plugins
 from moldau.connect.runtime.clients import worker_client
 from moldau.connect.runtime.offset_stores import FileOffsets, OffsetStore, TopicOffsets
+from moldau.connect.runtime.state_topics import state_log
 from moldau.connect.runtime.topic_log import Apply, TopicLog
 from moldau.connect.runtime.worker import Worker
 from moldau.connect.runtime.worker_config import WorkerConfig
@@ -79,7 +80,10 @@ class ConnectWorker:
         self._logs: list[TopicLog] = []
         self._cluster_id: str | None = None
         self._ready = False
-        self.plugins = Plugins()
+        self.plugins = Plugins(
+            paths=config.values["plugin.path"],
+            scan=config.values["plugin.discovery"].lower() != "service_load",
+        )
         self.configs: ConfigStore = (
             TopicConfig(self._on_change) if distributed else MemoryConfig(self._on_change)
         )
@@ -153,33 +157,8 @@ class ConnectWorker:
         )
         return TopicOffsets(log, offsets)
 
-    def _log(self, name: str, apply: Apply, *, partitions: int) -> TopicLog:
-        values, settings = self.config.values, self.config.settings
-        topic = values[f"{name}.storage.topic"]
-        replicas = values[f"{name}.storage.replication.factor"]
-        prefix = f"{name}.storage."
-        own = {"topic", "replication.factor", "partitions"}
-        configs = {
-            key.removeprefix(prefix): value
-            for key, value in settings.items()
-            if key.startswith(prefix) and key.removeprefix(prefix) not in own
-        }
-        consumer = worker_client(settings, "consumer")
-        if self.config.exactly_once:
-            consumer["isolation.level"] = "read_committed"
-        log = TopicLog(
-            topic,
-            apply,
-            producer=worker_client(settings, "producer"),
-            consumer=consumer,
-            admin=worker_client(settings, "admin"),
-            create=NewTopic(
-                topic,
-                num_partitions=None if partitions == -1 else partitions,
-                replication_factor=None if replicas == -1 else replicas,
-                configs={**configs, "cleanup.policy": "compact"},
-            ),
-        )
+    def _log(self, kind: str, apply: Apply, *, partitions: int) -> TopicLog:
+        log = state_log(self.config, kind, apply, partitions=partitions)
         self._logs.append(log)
         return log
 

@@ -17,6 +17,7 @@ from moldau.connect.machine.config_state import (
     session_key_record,
 )
 from moldau.connect.machine.ids import TaskId
+from moldau.connect.plugins import named_plugin
 from moldau.connect.runtime.clients import connector_client
 from moldau.connect.runtime.worker import Worker, transactional_id
 from moldau.services.connect.forwarding import send_internal
@@ -46,10 +47,7 @@ class Privileges:
         config = self._state.connectors.get(name)
         if config is None or not self._worker.config.exactly_once:
             return
-        if (
-            self._worker.plugins.kind_of(config.get("connector.class") or "")
-            is not PluginKind.SOURCE
-        ):
+        if self._worker.plugins.kind_of(*named_plugin(config)) is not PluginKind.SOURCE:
             return
         if name not in self._state.pending_fencing:
             return

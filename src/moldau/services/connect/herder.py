@@ -105,7 +105,7 @@ class Herder:
         self.membership = membership
         self.assigned = NOTHING
         self._forward_tasks = forward_tasks
-        self._fence = fence
+        self.fence = fence
         self._track_topics = track_topics
         self._values = ProvidedValues(worker.config, lambda: configs.state)
         self._events: asyncio.Queue[Event] = asyncio.Queue()
@@ -251,7 +251,7 @@ class Herder:
         if connector is None or config is None or id in self.worker.tasks:
             return
         try:
-            await self._fence(id.connector)
+            await self.fence(id.connector)
         except Exception as error:
             self.on_status(id, State.FAILED, f"Failed to fence older tasks: {error}")
             return

@@ -9,11 +9,13 @@ from typing import Any
 from moldau.client import Admin, KafkaError, OffsetAndMetadata, TopicPartition
 from moldau.connect.api import (
     ConnectError,
+    DataError,
     SinkConnector,
     SourceConnector,
     SourcePartition,
 )
 from moldau.connect.machine.source_offsets import checked
+from moldau.connect.plugins import named_plugin
 from moldau.connect.runtime.clients import connector_client
 from moldau.connect.runtime.worker import Worker
 from moldau.services.connect.machine.errors import BadRequest
@@ -32,7 +34,8 @@ class ConnectorOffsets:
     def read(self, name: str, config: Mapping[str, str | None]) -> Pairs:
         resolved, connector = self._connector(config)
         if isinstance(connector, SourceConnector):
-            return list(self._worker.offsets.all(name).items())
+            with self._worker.offsets.lease(resolved) as lease:
+                return list(lease.store.all(name).items())
         group = self._group(name, resolved)
         with self._admin(resolved) as admin:
             try:
@@ -70,20 +73,15 @@ class ConnectorOffsets:
         connector: SourceConnector,
         pairs: Pairs | None,
     ) -> bool:
-        wanted: dict[SourcePartition, Mapping[str, Any] | None]
-        if pairs is None:
-            wanted = dict.fromkeys(self._worker.offsets.all(name), None)
-        else:
-            wanted = {}
-            for partition, offset in pairs:
-                if not isinstance(partition, Mapping):
-                    raise BadRequest("The partition of a source connector offset must be a map")
-                checked("source partition", partition)
-                checked("source offset", offset)
-                wanted[SourcePartition(partition)] = offset
-        handled = connector.alter_offsets(config, wanted)
-        if wanted:
-            self._worker.offsets.put(name, wanted, _TIMEOUT_S)
+        with self._worker.offsets.lease(config) as lease:
+            wanted = (
+                dict.fromkeys(lease.store.all(name), None)
+                if pairs is None
+                else source_offsets(pairs)
+            )
+            handled = connector.alter_offsets(config, wanted)
+            if wanted:
+                lease.store.put(name, wanted, _TIMEOUT_S)
         return handled
 
     def _modify_sink(
@@ -120,7 +118,7 @@ class ConnectorOffsets:
 
     def _connector(self, config: Mapping[str, str | None]) -> tuple[dict[str, str], Any]:
         resolved = self._worker.config.resolved(config)
-        return resolved, self._worker.plugins.connector(resolved["connector.class"])()
+        return resolved, self._worker.plugins.connector(*named_plugin(resolved))()
 
     def _group(self, name: str, config: Mapping[str, str]) -> str:
         return config.get("consumer.override.group.id") or f"connect-{name}"
@@ -128,6 +126,24 @@ class ConnectorOffsets:
     def _admin(self, config: Mapping[str, str]) -> Admin:
         settings = self._worker.config.settings
         return Admin(connector_client(settings, "admin", config, defaults={}))
+
+
+def source_offsets(pairs: Pairs) -> dict[SourcePartition, Mapping[str, Any] | None]:
+    """Raises BadRequest for what is no offset of a source."""
+    found: dict[SourcePartition, Mapping[str, Any] | None] = {}
+    for partition, offset in pairs:
+        if partition is None and offset is None:
+            # There is nothing to forget.
+            continue
+        if not isinstance(partition, Mapping):
+            raise BadRequest("The partition of a source connector offset must be a map")
+        try:
+            checked("source partition", partition)
+            checked("source offset", offset)
+        except DataError as error:
+            raise BadRequest(str(error)) from None
+        found[SourcePartition(partition)] = offset
+    return found
 
 
 def sink_offsets(pairs: Pairs) -> dict[TopicPartition, int | None]:
@@ -158,8 +174,8 @@ def sink_offsets(pairs: Pairs) -> dict[TopicPartition, int | None]:
 
 
 def _number(what: str, value: Any) -> int:
-    if value is None:
-        raise BadRequest(f"Kafka {what}s must be valid numbers and may not be null")
+    if value is None and what == "partition":
+        raise BadRequest("Kafka partitions must be valid numbers and may not be null")
     try:
         if isinstance(value, bool | float):
             raise ValueError
@@ -169,6 +185,7 @@ def _number(what: str, value: Any) -> int:
     except (TypeError, ValueError):
         raise BadRequest(
             f"Failed to parse the following Kafka {what} value in the provided offsets: "
-            f"'{value}'. {what.capitalize()} values for sink connectors need to be integers."
+            f"'{'null' if value is None else value}'. {what.capitalize()} values for sink "
+            "connectors need to be integers."
         ) from None
     return found

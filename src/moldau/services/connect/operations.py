@@ -19,7 +19,7 @@ from moldau.connect.connector_config import SINK, SOURCE
 from moldau.connect.machine import config_state as cs
 from moldau.connect.machine.ids import State, TargetState, TaskId
 from moldau.connect.machine.status_state import topic_key
-from moldau.connect.plugins import CONNECTOR_KINDS, PluginInfo, Plugins
+from moldau.connect.plugins import CONNECTOR_KINDS, PluginInfo, Plugins, named_plugin
 from moldau.connect.runtime.worker_config import WorkerConfig
 from moldau.connect.validation import (
     Validated,
@@ -72,7 +72,7 @@ class Operations:
 
     def kind_of(self, name: str) -> str:
         config = self._state.connectors.get(name) or {}
-        kind = self.plugins.kind_of(config.get("connector.class") or "")
+        kind = self.plugins.kind_of(*named_plugin(config))
         return kind.value if kind in CONNECTOR_KINDS else "unknown"
 
     def info(self, name: str) -> dict[str, Any]:
@@ -100,7 +100,7 @@ class Operations:
         config = self._state.connectors.get(name)
         if config is None:
             return None
-        return self.plugins.version_of(config.get("connector.class") or "")
+        return self.plugins.version_of(*named_plugin(config))
 
     def task_status(self, name: str, task: int) -> dict[str, Any]:
         id = TaskId(name, task)
@@ -141,7 +141,7 @@ class Operations:
 
     def _check_group(self, name: str, config: Mapping[str, str | None]) -> None:
         own = self.config.values.get("group.id")
-        kind = self.plugins.kind_of(config.get("connector.class") or "")
+        kind = self.plugins.kind_of(*named_plugin(config))
         group = config.get("consumer.override.group.id") or f"connect-{name}"
         if kind is PluginKind.SINK and own is not None and own == group:
             raise BadRequest(
@@ -271,6 +271,8 @@ class Operations:
                     f"request to the '/connectors/{name}/stop' endpoint"
                 )
             await self.herder.flush()
+            # A task that is stuck elsewhere must not commit over what is set now.
+            await self.herder.fence(name)
             return await asyncio.to_thread(self._offsets.modify, name, config, pairs)
 
     # Plug-ins.
@@ -282,11 +284,14 @@ class Operations:
             if not connectors_only or each.kind in CONNECTOR_KINDS
         ]
 
-    def plugin_config(self, class_name: str) -> list[dict[str, Any]]:
+    def plugin_config(self, class_name: str, version: str | None = None) -> list[dict[str, Any]]:
         kind = self.plugins.kind_of(class_name)
         if kind is None:
             raise NotFoundError(f"Unknown plugin {class_name}.")
-        definition: ConfigDef = self.plugins.find(class_name, [kind]).config()
+        try:
+            definition: ConfigDef = self.plugins.find(class_name, [kind], version).config()
+        except ConnectError as error:
+            raise BadRequest(str(error)) from None
         if kind is PluginKind.SOURCE:
             definition = SOURCE.including(definition)
         elif kind is PluginKind.SINK:

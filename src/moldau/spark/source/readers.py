@@ -219,19 +219,27 @@ def _read(
         start,
         end,
         isolation_level=options.isolation_level,
-        include_headers=options.include_headers,
+        # Headers may name the schemas of typed columns.
+        include_headers=options.include_headers or typed is not None,
         fail_on_data_loss=options.fail_on_data_loss,
     )
     if typed is None:
         yield from batches
     else:
-        reading = typed.reading()
-        try:
-            yield from map(reading.typed, batches)
-        finally:
-            reading.close()
+        yield from _typed_batches(typed, batches, include_headers=options.include_headers)
     if given.token is not None:
         _announce(options, TopicPartition(topic, number), start, given.token)
+
+
+def _typed_batches(
+    typed: TypedColumns, batches: Iterator[pyarrow.RecordBatch], *, include_headers: bool
+) -> Iterator[pyarrow.RecordBatch]:
+    reading = typed.reading()
+    try:
+        for batch in map(reading.typed, batches):
+            yield batch if include_headers else batch.drop_columns(["headers"])
+    finally:
+        reading.close()
 
 
 def _announce(options: SourceOptions, key: TopicPartition, offset: int, token: str) -> None:

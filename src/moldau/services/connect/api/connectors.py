@@ -43,6 +43,14 @@ async def object_body(request: Request) -> dict[str, Any]:
     return body
 
 
+def known_only(body: dict[str, Any], *names: str) -> dict[str, Any]:
+    """A field that nobody reads is most often a mistake: 400."""
+    for name in body:
+        if name not in names:
+            raise HttpError(400, f'Unrecognized field "{name}": known are {", ".join(names)}')
+    return body
+
+
 async def config_body(request: Request) -> dict[str, str | None]:
     return checked_config(await object_body(request))
 
@@ -78,7 +86,7 @@ class ConnectorsApi:
         return found
 
     async def create(self, request: Request) -> Answer:
-        body = await object_body(request)
+        body = known_only(await object_body(request), "name", "config", "initial_state")
         name = body.get("name")
         if name is not None and not isinstance(name, str):
             raise HttpError(400, "The name of a connector must be a text")
@@ -140,10 +148,6 @@ class ConnectorsApi:
     def tasks(self, request: Request) -> Any:
         return self._do.task_infos(request.path["connector"])
 
-    def tasks_config(self, request: Request) -> Any:
-        found = self._do.task_infos(request.path["connector"])
-        return {f"{each['id']['connector']}-{each['id']['task']}": each["config"] for each in found}
-
     def task_status(self, request: Request) -> Any:
         return self._do.task_status(request.path["connector"], request.path["task"])
 
@@ -166,7 +170,7 @@ class ConnectorsApi:
         return await self._do.offsets(request.path["connector"])
 
     async def alter_offsets(self, request: Request) -> Any:
-        body = await object_body(request)
+        body = known_only(await object_body(request), "offsets")
         pairs = _pairs(body.get("offsets"))
         return {"message": await self._do.modify_offsets(request.path["connector"], pairs)}
 
@@ -204,7 +208,7 @@ def _pairs(nodes: Any) -> Pairs:
     for node in nodes:
         if not isinstance(node, dict):
             raise BadRequest("Each entry of offsets must have a partition and an offset")
-        offset = node.get("offset")
+        offset = known_only(node, "partition", "offset").get("offset")
         if offset is not None and not isinstance(offset, dict):
             raise BadRequest("An offset must be a map or null")
         found.append((node.get("partition"), offset))  # type: ignore[arg-type]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from moldau.http.machine.errors import HttpError
 from moldau.http.request import Request
 from moldau.services.connect.api.connectors import config_body
 from moldau.services.connect.machine.errors import BadRequest
@@ -23,7 +22,7 @@ class PluginsApi:
         ]
 
     def config(self, request: Request) -> Any:
-        return self._do.plugin_config(request.path["plugin"])
+        return self._do.plugin_config(request.path["plugin"], request.text("version"))
 
     async def validate(self, request: Request) -> Any:
         name = request.path["plugin"]
@@ -33,11 +32,7 @@ class PluginsApi:
             raise BadRequest(
                 f"Included connector type {included} does not match request type {name}"
             )
-        config.setdefault("connector.class", name)
-        if not config["connector.class"]:
-            raise HttpError(400, "The connector's class is missing")
-        validated = await self._do.validate(config)
-        return {**validated.as_json(), "name": config["connector.class"]}
+        return (await self._do.validate(config)).as_json()
 
 
 def _same(one: str, other: str) -> bool:

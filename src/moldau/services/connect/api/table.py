@@ -170,10 +170,6 @@ def _connector_routes(api: ConnectorsApi) -> list[Route]:
             answer=_OBJECT,
         ),
         _route("GET", f"{one}/tasks", api.tasks, "Its tasks", answer=_LIST),
-        _route(
-            "GET", f"{one}/tasks-config", api.tasks_config, "Its tasks, as before Kafka 4.0",
-            answer=_OBJECT, hidden=True,
-        ),
         _route("GET", f"{one}/topics", api.topics, "The topics it uses", answer=_OBJECT,
                errors={403: None}),
         _route("PUT", f"{one}/topics/reset", api.reset_topics, "Forget the topics", status=202,
