@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         Topic,
     )
     from moldau.pipelines.definition.pipeline import Pipeline
+    from moldau.pipelines.definition.scoring import Score
     from moldau.pipelines.definition.tables import (
         Avro,
         Csv,
@@ -78,6 +79,7 @@ __all__ = [
     "Python",
     "Rename",
     "RowStep",
+    "Score",
     "Sql",
     "Table",
     "Text",
@@ -112,6 +114,7 @@ _MODULES = {
     "Python": "definition.model",
     "Rename": "definition.model",
     "RowStep": "definition.model",
+    "Score": "definition.scoring",
     "Sql": "definition.model",
     "Table": "definition.model",
     "Text": "definition.tables",

@@ -23,6 +23,7 @@ from moldau.pipelines.definition.model import (
 )
 from moldau.pipelines.definition.pipeline import Pipeline
 from moldau.pipelines.definition.places import Place
+from moldau.pipelines.definition.scoring import Score
 from moldau.pipelines.definition.tables import (
     Avro,
     Csv,
@@ -70,6 +71,7 @@ __all__ = [
     "Python",
     "Rename",
     "RowStep",
+    "Score",
     "Sink",
     "Source",
     "Sql",

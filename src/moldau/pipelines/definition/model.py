@@ -14,6 +14,7 @@ from typing import Any
 from moldau.pipelines.definition.code import Code
 from moldau.pipelines.definition.placed import Placed, step_json, with_place
 from moldau.pipelines.definition.places import Place, place_of_caller
+from moldau.pipelines.definition.scoring import Score
 from moldau.pipelines.definition.transforms import (
     ColumnsToHeaders,
     Deduplicate,
@@ -153,7 +154,7 @@ class Rename(Placed):
         return step_json(self, rename=dict(self.columns))
 
 
-Transforms = Flatten | Mask | Explode | HeadersToColumns | ColumnsToHeaders | Deduplicate
+Transforms = Flatten | Mask | Explode | HeadersToColumns | ColumnsToHeaders | Deduplicate | Score
 Step = Watermark | Sql | Python | RowStep | Cast | Drop | Rename | Transforms
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from moldau.pipelines.definition.model import Transforms
+from moldau.pipelines.definition.scoring import SCORE_OPTIONS, Score
 from moldau.pipelines.definition.transforms import (
     ColumnsToHeaders,
     Deduplicate,
@@ -31,6 +32,7 @@ TRANSFORM_OPTIONS: dict[str, tuple[str, ...]] = {
     "headers_to_columns": ("name", "from"),
     "columns_to_headers": ("name", "from", "keep"),
     "deduplicate": ("name", "from"),
+    "score": ("name", "from"),
 }
 
 
@@ -180,6 +182,19 @@ def _deduplicate(body: _Body, beside: Mapping[str, Any], step: dict[str, Any]) -
     return Deduplicate(keys, watermark=body.watermark(fields), **step)
 
 
+def _score(body: _Body, beside: Mapping[str, Any], step: dict[str, Any]) -> Score:
+    fields = body.fields(*SCORE_OPTIONS, needs=("model", "columns"))
+    columns = body.names(fields["columns"], "columns") if fields.get("columns") else ()
+    return Score(
+        body.text(fields, "model", ""),
+        columns,
+        into=body.text(fields, "as", "score"),
+        type=body.text(fields, "type", "DOUBLE"),
+        method=body.text(fields, "method", "predict"),
+        **step,
+    )
+
+
 _READERS: dict[str, Callable[[_Body, Mapping[str, Any], dict[str, Any]], Transforms]] = {
     "flatten": _flatten,
     "mask": _mask,
@@ -187,4 +202,5 @@ _READERS: dict[str, Callable[[_Body, Mapping[str, Any], dict[str, Any]], Transfo
     "headers_to_columns": _headers,
     "columns_to_headers": _to_headers,
     "deduplicate": _deduplicate,
+    "score": _score,
 }
