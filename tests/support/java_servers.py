@@ -107,13 +107,13 @@ def running_cassandra() -> Iterator[Cassandra]:
 
 
 @contextlib.contextmanager
-def running_hdfs() -> Iterator[str]:
-    """The address of its name node, for WebHDFS."""
+def running_hdfs(rpc_port: int | None = None) -> Iterator[str]:
+    """The address of its name node, for WebHDFS; hdfs://127.0.0.1:`rpc_port` is the other one."""
     with tempfile.TemporaryDirectory(prefix="moldau-hdfs-") as folder:
         port = free_port()
         arguments = [
             "-cp", f"{PARTS}/hdfs/*", str(SOURCES / "HdfsCluster.java"), folder, str(port),
-            str(free_port()),
+            str(rpc_port or free_port()),
         ]  # fmt: skip
         with _process("HDFS", arguments, Path(folder)) as process:
             _wait_for(process, "HDFS", Path(folder), lambda: _line(Path(folder)) == "ready")

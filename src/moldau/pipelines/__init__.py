@@ -32,7 +32,18 @@ if TYPE_CHECKING:
     from moldau.pipelines.definition.outputs import Output
     from moldau.pipelines.definition.pipeline import Pipeline
     from moldau.pipelines.definition.relations import Join, Lookup, Window
-    from moldau.pipelines.definition.tables import Csv, Delta, Iceberg, Jdbc, Json, Parquet
+    from moldau.pipelines.definition.scoring import Score
+    from moldau.pipelines.definition.tables import (
+        Avro,
+        Csv,
+        Delta,
+        Iceberg,
+        Jdbc,
+        Json,
+        Parquet,
+        Text,
+        Xml,
+    )
     from moldau.pipelines.definition.transforms import (
         ColumnsToHeaders,
         Deduplicate,
@@ -46,6 +57,7 @@ if TYPE_CHECKING:
     from moldau.pipelines.errors import DefinitionError, PipelineError
 
 __all__ = [
+    "Avro",
     "Cast",
     "Code",
     "ColumnsToHeaders",
@@ -72,12 +84,15 @@ __all__ = [
     "Python",
     "Rename",
     "RowStep",
+    "Score",
     "Sql",
     "Table",
+    "Text",
     "Topic",
     "Trigger",
     "Watermark",
     "Window",
+    "Xml",
 ]
 
 _MODULES = {
@@ -85,6 +100,7 @@ _MODULES = {
     "Lookup": "definition.relations",
     "Join": "definition.relations",
     "Output": "definition.outputs",
+    "Avro": "definition.tables",
     "Mask": "definition.transforms",
     "HeadersToColumns": "definition.transforms",
     "Flatten": "definition.transforms",
@@ -108,11 +124,14 @@ _MODULES = {
     "Python": "definition.model",
     "Rename": "definition.model",
     "RowStep": "definition.model",
+    "Score": "definition.scoring",
     "Sql": "definition.model",
     "Table": "definition.model",
+    "Text": "definition.tables",
     "Topic": "definition.model",
     "Trigger": "definition.triggers",
     "Watermark": "definition.watermarks",
+    "Xml": "definition.tables",
 }
 
 

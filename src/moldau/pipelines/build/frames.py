@@ -31,6 +31,7 @@ from moldau.pipelines.build.machine.names import (
 )
 from moldau.pipelines.build.machine.sql_text import ERROR, mentions, plain_select
 from moldau.pipelines.build.rows import TAG, LetterSender, RowRunner
+from moldau.pipelines.build.scoring import scored
 from moldau.pipelines.definition import (
     Cast,
     ColumnsToHeaders,
@@ -52,6 +53,7 @@ from moldau.pipelines.definition import (
 )
 from moldau.pipelines.definition.model import FAIL, IGNORE, INPUT, Shapes
 from moldau.pipelines.definition.relations import Join, Lookup, Window
+from moldau.pipelines.definition.scoring import Score
 from moldau.pipelines.definition.topic_options import consumer_config, producer_config
 from moldau.pipelines.errors import PipelineError
 from moldau.pipelines.machine.explaining import BAD_RECORD, explain, short
@@ -263,6 +265,9 @@ class Flows:
                 self._has(flow, step.columns, step)
                 headers = flow.implicit | {HEADERS}
                 return flow.over(transforms.with_headers(step, flow.frame), implicit=headers)
+            case Score():
+                self._has(flow, step.columns, step)
+                return flow.over(scored(step, flow.frame, self.pipeline.base))
             case Deduplicate():
                 self._has(flow, step.keys, step)
                 if step.watermark is not None:

@@ -13,9 +13,11 @@ from moldau.pipelines.build import several, sinks
 from moldau.pipelines.build.environment import with_environment, with_references
 from moldau.pipelines.build.frames import Flow, Flows
 from moldau.pipelines.build.routing import routed
+from moldau.pipelines.build.scoring import load_model
 from moldau.pipelines.build.sources import Sources
 from moldau.pipelines.build.topics import make_topics
 from moldau.pipelines.definition import Pipeline, Python, RowStep, Topic
+from moldau.pipelines.definition.scoring import Score
 from moldau.pipelines.errors import PipelineError
 from moldau.pipelines.machine.explaining import explain as explained
 from moldau.spark.sessions import has_local_workers
@@ -87,6 +89,8 @@ def check(definition: Pipeline, spark: Any = None, *, bootstrap: str = "127.0.0.
         if isinstance(step, Python | RowStep):
             with _explaining(definition):
                 step.function.load()
+        if isinstance(step, Score):
+            load_model(step, definition.base)
     if spark is None:
         return
     pipeline = with_environment(definition)

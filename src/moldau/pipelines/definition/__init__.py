@@ -25,7 +25,18 @@ from moldau.pipelines.definition.outputs import Output
 from moldau.pipelines.definition.pipeline import Pipeline
 from moldau.pipelines.definition.places import Place
 from moldau.pipelines.definition.relations import Join, Lookup, Window
-from moldau.pipelines.definition.tables import Csv, Delta, Iceberg, Jdbc, Json, Parquet
+from moldau.pipelines.definition.scoring import Score
+from moldau.pipelines.definition.tables import (
+    Avro,
+    Csv,
+    Delta,
+    Iceberg,
+    Jdbc,
+    Json,
+    Parquet,
+    Text,
+    Xml,
+)
 from moldau.pipelines.definition.transforms import (
     ColumnsToHeaders,
     Deduplicate,
@@ -40,6 +51,7 @@ from moldau.pipelines.definition.watermarks import Watermark
 Definition = Pipeline
 
 __all__ = [
+    "Avro",
     "Cast",
     "Code",
     "ColumnsToHeaders",
@@ -64,13 +76,16 @@ __all__ = [
     "Python",
     "Rename",
     "RowStep",
+    "Score",
     "Sink",
     "Source",
     "Sql",
     "Step",
     "Table",
+    "Text",
     "Topic",
     "Trigger",
     "Watermark",
     "Window",
+    "Xml",
 ]

@@ -15,6 +15,7 @@ from moldau.pipelines.definition.code import Code
 from moldau.pipelines.definition.placed import Placed, step_json, with_place
 from moldau.pipelines.definition.places import Place, place_of_caller
 from moldau.pipelines.definition.relations import Join, Lookup, Window
+from moldau.pipelines.definition.scoring import Score
 from moldau.pipelines.definition.transforms import (
     ColumnsToHeaders,
     Deduplicate,
@@ -156,7 +157,7 @@ class Rename(Placed):
         return step_json(self, rename=dict(self.columns))
 
 
-Shapes = Flatten | Mask | Explode | HeadersToColumns | ColumnsToHeaders | Deduplicate
+Shapes = Flatten | Mask | Explode | HeadersToColumns | ColumnsToHeaders | Deduplicate | Score
 Relations = Window | Join | Lookup
 Transforms = Shapes | Relations
 Step = Watermark | Sql | Python | RowStep | Cast | Drop | Rename | Transforms

@@ -51,6 +51,27 @@ def Csv(
     return _table("csv", path, watermark, streaming, options)
 
 
+def Xml(
+    path: str, *, watermark: Watermark | None = None, streaming: bool = True, **options: Any
+) -> Table:
+    """A folder of XML files; `rowTag` is the element that is a row."""
+    return _table("xml", path, watermark, streaming, options)
+
+
+def Text(
+    path: str, *, watermark: Watermark | None = None, streaming: bool = True, **options: Any
+) -> Table:
+    """A folder of text files, a row for each line, in the column `value`."""
+    return _table("text", path, watermark, streaming, options)
+
+
+def Avro(
+    path: str, *, watermark: Watermark | None = None, streaming: bool = True, **options: Any
+) -> Table:
+    """A folder of Avro files."""
+    return _table("avro", path, watermark, streaming, options)
+
+
 def Delta(
     path: str, *, watermark: Watermark | None = None, streaming: bool = True, **options: Any
 ) -> Table:

@@ -15,6 +15,7 @@ from moldau.pipelines.definition.model import (
     Topic,
     Watermark,
 )
+from moldau.pipelines.definition.scoring import Score, score_mistakes
 from moldau.pipelines.definition.transforms import (
     ColumnsToHeaders,
     Deduplicate,
@@ -57,6 +58,9 @@ def transform_mistakes(
                 yield Wrong("separator: must not be empty", ("separator",))
             if step.depth is not None and step.depth < 1:
                 yield Wrong("depth: must be at least 1", ("depth",))
+        case Score():
+            for message, option, hint in score_mistakes(step):
+                yield Wrong(message, (option,), hint)
         case Mask():
             yield from _mask(step)
         case Explode():

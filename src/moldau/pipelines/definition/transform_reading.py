@@ -13,6 +13,7 @@ from moldau.pipelines.definition.bodies import Body, Reader
 from moldau.pipelines.definition.mistakes import Path
 from moldau.pipelines.definition.model import Transforms
 from moldau.pipelines.definition.relation_reading import RELATION_READERS
+from moldau.pipelines.definition.scoring import SCORE_OPTIONS, Score
 from moldau.pipelines.definition.transforms import (
     ColumnsToHeaders,
     Deduplicate,
@@ -35,6 +36,7 @@ TRANSFORM_OPTIONS: dict[str, tuple[str, ...]] = {
     "window": ("name", "from"),
     "join": ("name", "from"),
     "lookup": ("name", "from"),
+    "score": ("name", "from"),
 }
 
 
@@ -97,6 +99,19 @@ def _deduplicate(body: Body, beside: Mapping[str, Any], step: dict[str, Any]) ->
     return Deduplicate(keys, watermark=body.watermark(fields), **step)
 
 
+def _score(body: Body, beside: Mapping[str, Any], step: dict[str, Any]) -> Score:
+    fields = body.fields(*SCORE_OPTIONS, needs=("model", "columns"))
+    columns = body.names(fields["columns"], "columns") if fields.get("columns") else ()
+    return Score(
+        body.text(fields, "model", ""),
+        columns,
+        into=body.text(fields, "as", "score"),
+        type=body.text(fields, "type", "DOUBLE"),
+        method=body.text(fields, "method", "predict"),
+        **step,
+    )
+
+
 _READERS: Mapping[str, Callable[[Body, Mapping[str, Any], dict[str, Any]], Transforms]] = {
     "flatten": _flatten,
     "mask": _mask,
@@ -105,4 +120,5 @@ _READERS: Mapping[str, Callable[[Body, Mapping[str, Any], dict[str, Any]], Trans
     "columns_to_headers": _to_headers,
     "deduplicate": _deduplicate,
     **RELATION_READERS,
+    "score": _score,
 }

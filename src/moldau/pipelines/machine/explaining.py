@@ -9,6 +9,7 @@ from pathlib import PurePath
 from typing import Protocol
 
 from moldau.pipelines.errors import PipelineError
+from moldau.pipelines.machine.packages import missing_package
 
 __all__ = ["BAD_RECORD", "ROW_STEP", "explain", "is_not_the_users", "short"]
 
@@ -374,9 +375,10 @@ def _spark(text: str, places: _Places) -> PipelineError:
     return PipelineError(
         sentence,
         where=str(place) if place else None,
-        hint=_hint(condition or "", places),
+        hint=_hint(condition or "", places) or missing_package(text),
         detail=text,
-        retriable=condition is None or _LASTING.match(condition) is None,
+        retriable=missing_package(text) is None
+        and (condition is None or _LASTING.match(condition) is None),
     )
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
 from moldau.pipelines.definition.model import Shapes
+from moldau.pipelines.definition.scoring import Score
 from moldau.pipelines.definition.transforms import (
     ColumnsToHeaders,
     Deduplicate,
@@ -60,6 +61,12 @@ def columns_after(step: Shapes, before: Columns, path: Path, notes: Notes) -> Co
             notes.have(step.columns, before, at, label)
             moved = set() if step.keep else {name.lower() for name in step.columns}
             return _without(before, moved)
+        case Score():
+            notes.have(step.columns, before, (*at, "columns"), label)
+            if step.into.lower() in _lower(before):
+                problem = Problem(f"there is already a column {step.into!r}", 0, step.into)
+                notes.add((*at, "as"), label, step.into, [problem])
+            return None if before is None else (*before, step.into)
         case Deduplicate():
             notes.have(step.keys, before, (*at, "keys"), label)
             if step.watermark is not None:

@@ -1,4 +1,4 @@
-"""Tables as sources and sinks of Spark queries: Parquet, JSON, CSV, Delta, Iceberg and JDBC.
+"""Tables as sources and sinks of Spark queries: files, Delta, Iceberg and JDBC.
 
 `check_options` says before anything runs whether a declaration such as
 `{delta: /data/orders, upsert: [id]}` can be meant; `read` gives its rows as a DataFrame, batch or

@@ -309,6 +309,17 @@ class DeltaDataSource(_TableDataSource):
         return DeltaSink(self._checked(SINK), arrow_schema(schema), overwrite=overwrite)
 
 
+class AvroDataSource(_TableDataSource):
+    """The sink of Avro files; `avro_source.py` reads them."""
+
+    kind = "avro"
+
+    def _sink(self, schema: Any, overwrite: bool) -> TableSink:
+        from .avro_sink import AvroSink
+
+        return AvroSink(self._checked(SINK), arrow_schema(schema), overwrite=overwrite)
+
+
 class IcebergDataSource(_TableDataSource):
     kind = "iceberg"
 

@@ -12,16 +12,16 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from moldau.spark.tables.machine.batches import Attempt, is_committed
 from moldau.spark.tables.machine.options import Options
 
 from . import delta_table
-from .columns import added_columns, fit, last_of_each_key, require_columns
+from .columns import added_columns, fit, require_columns
 from .errors import SchemaMismatchError, TableError
 from .parquet_files import DataFile, ParquetFiles
 from .sinks import Staged
+from .staged_rows import StagedRows
 
 # Staged rows of an upsert are no data files of the table; Delta's vacuum leaves `_` folders alone.
 _STAGING_FOLDER = "_moldau/staging"
@@ -157,26 +157,23 @@ class DeltaSink:
             ) from error
 
     def _merge(self, table: Any, files: list[DataFile], properties: Any) -> None:
-        rows = self._staged_rows(files)
         sequence = "".join(self._sequence_by())
-        rows = last_of_each_key(rows, self._upsert, sequence)
+        paths = [file.path for file in files]
+        rows = StagedRows(self._storage(), paths, self._schema, self._upsert, sequence)
         # Null matches null, as where a batch is made unique; OR would make this a nested loop.
         matches = " AND ".join(
             f"(t.{_quoted(name)} IS NOT DISTINCT FROM s.{_quoted(name)})" for name in self._upsert
         )
         newer = f"t.{_quoted(sequence)} <= s.{_quoted(sequence)}" if sequence else None
         merge = table.merge(
-            rows, matches, source_alias="s", target_alias="t", commit_properties=properties
+            rows.reader(),
+            matches,
+            source_alias="s",
+            target_alias="t",
+            streamed_exec=True,
+            commit_properties=properties,
         )
         merge.when_matched_update_all(predicate=newer).when_not_matched_insert_all().execute()
-
-    def _staged_rows(self, files: list[DataFile]) -> Any:
-        storage = self._storage()
-        tables = []
-        for file in files:
-            with storage.open(file.path) as stream:
-                tables.append(pq.read_table(stream))
-        return pa.concat_tables(tables) if tables else self._schema.empty_table()
 
     def abort(self, staged: Sequence[Staged], batch_id: int) -> None:
         storage = self._storage()

@@ -1,4 +1,4 @@
-"""Folders of Parquet, JSON and CSV files: Spark's own file source and sink.
+"""Folders of Parquet, JSON, CSV, XML and text files: Spark's own file source and sink.
 
 The sink is exactly-once by Spark's log of committed files (`_spark_metadata`). A stream of files
 needs its columns before the first row: given by `schema`, else read once from the files that are
@@ -22,6 +22,8 @@ def read_files(spark: Any, options: Options, *, streaming: bool) -> Any:
     reader = spark.readStream if streaming else spark.read
     reader = reader.format(options.kind).options(**_spark_options(options))
     schema: Any = options.text("schema")
+    if streaming and not schema and options.kind == "text":
+        schema = "value STRING"
     if streaming and not schema:
         schema = _infer(spark, options)
     return (reader.schema(schema) if schema else reader).load(options.address)

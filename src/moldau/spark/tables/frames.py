@@ -11,6 +11,7 @@ from moldau.spark.tables.jdbc.machine.address import MARIADB, OTHER, SQLITE, par
 from moldau.spark.tables.machine.formats import FORMATS, SINK, SOURCE
 from moldau.spark.tables.machine.options import Options, check_options, check_output_mode
 
+from .avro_source import read_avro
 from .files import configure_files_sink, read_files
 from .jdbc.by_driver import DriverBatch, read_by_driver
 
@@ -20,6 +21,8 @@ _STARTS_MAX = 5
 def read(spark: Any, kind: str, options: Mapping[str, object], streaming: bool) -> Any:
     """The table as a DataFrame; with `streaming` one that goes on as the table grows."""
     checked = _resolved(check_options(kind, SOURCE, options))
+    if kind == "avro":
+        return read_avro(spark, checked, streaming=streaming)
     if FORMATS[kind].is_files:
         return read_files(spark, checked, streaming=streaming)
     if _is_other_database(checked):
@@ -50,7 +53,7 @@ def start_sink(
     writer = writer.option("checkpointLocation", checkpoint)
     if trigger:
         writer = writer.trigger(**trigger)
-    if FORMATS[kind].is_files:
+    if FORMATS[kind].data_source is None:
         return configure_files_sink(writer, checked).start()
     if _is_other_database(checked):
         return _start_patiently(writer.foreachBatch(DriverBatch(checked, mode)))

@@ -15,16 +15,16 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from moldau.spark.tables.machine.batches import Attempt, is_committed
 from moldau.spark.tables.machine.options import Options
 
 from . import iceberg_table
-from .columns import added_columns, fit, last_of_each_key, require_columns
+from .columns import added_columns, fit, require_columns
 from .errors import SchemaMismatchError, TableError
 from .parquet_files import ParquetFiles
 from .sinks import Staged
+from .staged_rows import StagedRows
 
 _STAGING_FOLDER = "_moldau/staging"
 _FILE_SIZE_MAX = 128 << 20
@@ -189,20 +189,32 @@ class IcebergSink:
         self, table: Any, transaction: Any, staged: Sequence[Staged], summary: dict[str, str]
     ) -> None:
         sequence = self._options.text("sequenceBy")
-        rows = self._staged_rows(staged)
-        rows = last_of_each_key(rows, self._upsert, sequence)
+        paths = [file.path for part in staged for file in part.parts]
+        rows = StagedRows(self._storage, paths, self._schema, self._upsert, sequence)
         if sequence and table.current_snapshot() is not None:
-            rows = self._without_older(table, rows, sequence)
+            rows.keep(self._is_newer(table, rows.keys, sequence))
         if table.current_snapshot() is not None:
-            for start in range(0, rows.num_rows, _KEYS_PER_FILTER):
-                keys = rows.slice(start, _KEYS_PER_FILTER).select(list(self._upsert))
+            for start in range(0, len(rows), _KEYS_PER_FILTER):
+                keys = rows.keys.slice(start, _KEYS_PER_FILTER).select(list(self._upsert))
                 transaction.delete(_any_of(keys), snapshot_properties=summary)
-        if rows.num_rows:
-            transaction.append(rows, snapshot_properties=summary)
+        if len(rows):
+            self._append(table, transaction, rows.reader(), summary)
 
-    def _without_older(self, table: Any, rows: Any, sequence: str) -> Any:
-        """The rows, except those that the table holds a later one of."""
-        kept = []
+    def _append(self, table: Any, transaction: Any, rows: Any, summary: dict[str, str]) -> None:
+        """Rows as data files of a bounded size, one after the other, in one snapshot."""
+        from pyiceberg.io.pyarrow import _dataframe_to_data_files
+
+        size_max = self._options.number("targetFileSize", _FILE_SIZE_MAX)
+        counter, token = itertools.count(0), uuid.uuid4()
+        with transaction.update_snapshot(summary).fast_append() as append:
+            for chunk in _chunks(rows, size_max):
+                files = _dataframe_to_data_files(table.metadata, chunk, table.io, token, counter)
+                for file in files:
+                    append.append_data_file(file)
+
+    def _is_newer(self, table: Any, rows: Any, sequence: str) -> Any:
+        """For each of these keys, whether the table holds no later row of it."""
+        newer: list[bool] = []
         for start in range(0, rows.num_rows, _KEYS_PER_FILTER):
             part = rows.slice(start, _KEYS_PER_FILTER)
             scan = table.scan(
@@ -210,19 +222,11 @@ class IcebergSink:
                 selected_fields=(*self._upsert, sequence),
             )
             held = _largest(scan.to_arrow().to_pylist(), self._upsert, sequence)
-            newer = [
+            newer += [
                 _is_newer(row[sequence], held.get(tuple(row[key] for key in self._upsert)))
                 for row in part.select([*self._upsert, sequence]).to_pylist()
             ]
-            kept.append(part.filter(pa.array(newer, pa.bool_())))
-        return pa.concat_tables(kept) if kept else rows
-
-    def _staged_rows(self, staged: Sequence[Staged]) -> Any:
-        tables = []
-        for file in (file for part in staged for file in part.parts):
-            with self._storage.open(file.path) as stream:
-                tables.append(pq.read_table(stream))
-        return pa.concat_tables(tables) if tables else self._schema.empty_table()
+        return pa.array(newer, pa.bool_())
 
     def _delete_staged(self, staged: Sequence[Staged]) -> None:
         for file in (file for part in staged for file in part.parts):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import pyarrow.fs as arrow_fs
@@ -16,6 +16,8 @@ from moldau.spark.tables.machine.batches import (
     parse_markers,
     tokens_of,
 )
+
+from .errors import TableError
 
 
 class Storage:
@@ -48,6 +50,16 @@ class Storage:
     def exists(self, path: str) -> bool:
         info = self._files.get_file_info([self._full(path)])[0]
         return bool(info.type == arrow_fs.FileType.File)
+
+    def put(self, path: str, data: bytes) -> None:
+        """A whole file or none: readers never see a part of it."""
+        temporary = f"{path}.new"
+        with self.create(temporary) as stream:
+            stream.write(data)
+        self.move(temporary, path)
+
+    def move(self, path: str, target: str) -> None:
+        self._files.move(self._full(path), self._full(target))
 
     def delete(self, paths: Iterable[str]) -> None:
         """Remove files; one that is gone already is as good as removed."""
@@ -108,6 +120,20 @@ class Storage:
                 if path.endswith(".parquet")
                 and any(token in path.rpartition("/")[2] for token in wanted)
             )
+
+
+def folder_storage(folder: str, settings: Mapping[str, str]) -> Storage:
+    """A folder of this machine, or `s3://bucket/folder` with the settings of pyarrow's S3FileSystem
+    (`access_key`, `secret_key`, `endpoint_override`, `region`, `scheme`)."""
+    scheme, _, rest = folder.rpartition("://")
+    if scheme in ("", "file"):
+        return local_storage(rest)
+    if scheme in ("s3", "s3a"):
+        return Storage(arrow_fs.S3FileSystem(**settings), rest)
+    raise TableError(
+        f"{folder}: files cannot be written there by Python",
+        "Use a local or s3:// folder, or a parquet, json or csv sink, which Spark writes",
+    )
 
 
 def local_storage(folder: str) -> Storage:

@@ -42,7 +42,7 @@ def test_the_example_is_what_it_requires(name: str, role: str) -> None:
     spec = FORMATS[name]
     with pytest.raises(OptionError, match=re.escape(spec.example)):
         check_options(name, role, {})
-    shown = re.findall(r"[{ ]([a-z]+): ", spec.example)
+    shown = re.findall(r"[{ ]([A-Za-z]+): ", spec.example)
     assert set(spec.required.get(role, ())) <= set(shown) - {name}
     assert spec.address in spec.options(role)
 

@@ -10,6 +10,7 @@ import pytest
 
 from moldau.spark.tables import (
     FILE_KINDS,
+    FORMATS,
     KINDS,
     OptionError,
     check_options,
@@ -145,7 +146,8 @@ def test_properties_of_other_libraries_are_passed_on() -> None:
 @pytest.mark.parametrize("kind", FILE_KINDS)
 @pytest.mark.parametrize("mode", ["update", "complete"])
 def test_files_take_append_only_and_the_error_says_what_to_do(kind: str, mode: str) -> None:
-    options = check_options(kind, "sink", {kind: "x"})
+    required = dict.fromkeys(FORMATS[kind].required.get("sink", ()), "y")
+    options = check_options(kind, "sink", {kind: "x", **required})
     with pytest.raises(OptionError, match="append with a watermark"):
         check_output_mode(options, mode)
 
@@ -177,7 +179,7 @@ def test_options_are_checked_without_spark_or_any_table_library() -> None:
 
 
 def test_every_kind_is_a_source_and_a_sink() -> None:
-    more = {"iceberg": {"table": "a.b"}, "jdbc": {"table": "t"}}
+    more = {"iceberg": {"table": "a.b"}, "jdbc": {"table": "t"}, "xml": {"rowTag": "r"}}
     for kind in KINDS:
         address = POSTGRES if kind == "jdbc" else "folder"
         for role in ("source", "sink"):

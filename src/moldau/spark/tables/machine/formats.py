@@ -39,14 +39,12 @@ class TableFormat:
     required: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     #: Prefixes of properties of other libraries, which are passed on as they are written.
     passed_on: tuple[str, ...] = ()
-    #: The class in `datasource.py`; None for folders of files, which Spark reads and writes itself.
+    #: The class in `datasource.py`; None for what Spark reads and writes itself.
     data_source: str | None = None
+    #: Whether it is a folder of files, to which files are only added.
+    is_files: bool = False
     #: Which options go together; raises OptionError.
     check: Callable[[Mapping[str, Value], str, str], None] = _nothing
-
-    @property
-    def is_files(self) -> bool:
-        return self.data_source is None
 
     def options(self, role: str) -> Mapping[str, Parser]:
         return self.source if role == SOURCE else self.sink
@@ -136,6 +134,26 @@ _CSV_SOURCE: dict[str, Parser] = {
     "multiLine": values.flag,
     "samplingRatio": values.text,
 }
+_XML: dict[str, Parser] = {
+    **_TEXT_DATES,
+    "rowTag": values.text,
+    "attributePrefix": values.any_text,
+    "valueTag": values.text,
+    "nullValue": values.any_text,
+}
+_XML_SOURCE: dict[str, Parser] = {
+    **_XML,
+    "mode": values.one_of("permissive", "dropmalformed", "failfast"),
+    "columnNameOfCorruptRecord": values.text,
+    "excludeAttribute": values.flag,
+    "ignoreSurroundingSpaces": values.flag,
+    "ignoreNamespace": values.flag,
+    "inferSchema": values.flag,
+    "preferDate": values.flag,
+    "rowValidationXSDPath": values.text,
+    "samplingRatio": values.text,
+    "wildcardColName": values.text,
+}
 _TABLE_SINK: dict[str, Parser] = {
     "path": values.text,
     "partitionBy": values.names,
@@ -172,12 +190,14 @@ _FORMATS = (
             "int96RebaseMode": values.text,
         },
         sink=_ANY_FILE_SINK,
+        is_files=True,
     ),
     TableFormat(
         name="json",
         example="{json: folder}",
         source={**_ANY_FILE_SOURCE, **_JSON_SOURCE},
         sink={**_ANY_FILE_SINK, **_TEXT_DATES, "ignoreNullFields": values.flag},
+        is_files=True,
     ),
     TableFormat(
         name="csv",
@@ -190,6 +210,48 @@ _FORMATS = (
             "quoteAll": values.flag,
             "escapeQuotes": values.flag,
         },
+        is_files=True,
+    ),
+    TableFormat(
+        name="xml",
+        example="{xml: folder, rowTag: order}",
+        source={**_ANY_FILE_SOURCE, **_XML_SOURCE},
+        sink={
+            **_ANY_FILE_SINK,
+            **_XML,
+            "rootTag": values.text,
+            "declaration": values.any_text,
+            "arrayElementName": values.text,
+            "validateName": values.flag,
+        },
+        required={SOURCE: ("rowTag",), SINK: ("rowTag",)},
+        is_files=True,
+    ),
+    TableFormat(
+        name="text",
+        example="{text: folder}",
+        source={
+            **_ANY_FILE_SOURCE,
+            "wholetext": values.flag,
+            "lineSep": values.any_text,
+            "encoding": values.text,
+        },
+        sink={**_ANY_FILE_SINK, "lineSep": values.any_text, "encoding": values.text},
+        is_files=True,
+    ),
+    TableFormat(
+        name="avro",
+        example="{avro: folder}",
+        source=_ANY_FILE_SOURCE,
+        sink={
+            "path": values.text,
+            "mode": values.one_of("append"),
+            "compression": values.one_of("null", "deflate", "bzip2", "xz"),
+            **_TRANSACTION,
+        },
+        passed_on=("storage.",),
+        data_source="AvroDataSource",
+        is_files=True,
     ),
     TableFormat(
         name="delta",
