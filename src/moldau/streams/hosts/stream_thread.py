@@ -18,6 +18,7 @@ from typing import Any, Protocol, TypeVar
 
 from moldau.client import Admin, Consumer
 from moldau.client.consumer import GroupMembershipOperation
+from moldau.client.environment import ENVIRONMENT
 from moldau.client.errors import KafkaError, WakeupError
 from moldau.streams.errors import InvalidStateStoreError, StreamsError, TaskMigratedError
 from moldau.streams.hosts.assignor import TaskAssignor
@@ -32,7 +33,7 @@ from moldau.streams.machine.lifecycle import ThreadState, UncaughtExceptionRespo
 from moldau.streams.machine.placement import MemberState, Placed
 from moldau.streams.machine.subtopologies import Plan
 
-_ANNOUNCE_S = 10.0
+_ANNOUNCE_MS = 10_000
 
 T = TypeVar("T")
 
@@ -91,12 +92,14 @@ class StreamThread:
         self._settings = settings = host.settings
         self._stopping = threading.Event()
         self._leave = True
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread = threading.Thread(target=self.run, name=name, daemon=True)
+        self._clock = ENVIRONMENT.get().clock()
         self.metrics = host.thread_metrics(name)
         self._writer = Writer(
             self._producer_settings,
             exactly_once=settings.exactly_once,
             task_timeout_ms=settings.task_timeout_ms,
+            clock=self._clock,
         )
         self._restorer = Restorer(
             settings.consumer(
@@ -113,6 +116,7 @@ class StreamThread:
             self._restorer,
             self.metrics,
             enter=self._enter,
+            clock=self._clock,
         )
         self._placement = self._make_placement()
         self._placed = self._placement.placed
@@ -235,7 +239,7 @@ class StreamThread:
         self._consumer = Consumer(self._consumer_settings())
         self.tasks.use(self._consumer)
         self._subscribe()
-        now_ms = _now_ms()
+        now_ms = self._clock.elapsed_ms()
         self._commit_due_ms = now_ms + self._settings.commit_interval_ms
         self._purge_due_ms = now_ms + self._settings.repartition_purge_interval_ms
 
@@ -257,7 +261,8 @@ class StreamThread:
             self.state = state
             self._host.on_thread_state(self, state)
 
-    def _run(self) -> None:
+    def run(self) -> None:
+        """The whole life of the thread; `start` lets a thread of its own do it."""
         response = None
         try:
             self._enter(ThreadState.STARTING)
@@ -287,12 +292,12 @@ class StreamThread:
             tasks.pause(self._host.is_paused)
             if tasks.restore() and self.state is ThreadState.PARTITIONS_ASSIGNED:
                 self._enter(ThreadState.RUNNING)
-            tasks.process(_now_ms())
-            tasks.punctuate(time.time_ns() // 1_000_000)
-            now_ms = _now_ms()
+            tasks.process(self._clock.elapsed_ms())
+            tasks.punctuate(self._clock.now_ms())
+            now_ms = self._clock.elapsed_ms()
             if now_ms >= self._commit_due_ms or tasks.commit_requested:
                 tasks.commit()
-                self._commit_due_ms = _now_ms() + self._settings.commit_interval_ms
+                self._commit_due_ms = self._clock.elapsed_ms() + self._settings.commit_interval_ms
             if now_ms >= self._purge_due_ms:
                 tasks.purge(self._host.admin)
                 self._purge_due_ms = now_ms + self._settings.repartition_purge_interval_ms
@@ -316,7 +321,7 @@ class StreamThread:
 
     def _wait_s(self) -> float:
         """How long a poll may wait: not at all while there is something to do."""
-        now_ms = _now_ms()
+        now_ms = self._clock.elapsed_ms()
         if self.tasks.is_busy(now_ms):
             return 0.0
         limit_ms = self._settings.poll_ms
@@ -344,10 +349,10 @@ class StreamThread:
 
     def _announce_shutdown(self) -> None:
         """Join once more, so that the leader passes it on to all instances."""
-        deadline = time.monotonic() + _ANNOUNCE_S
+        deadline_ms = self._clock.elapsed_ms() + _ANNOUNCE_MS
         try:
             self.consumer.enforce_rebalance("shutdown of the application")
-            while not self._placement.placed.shutdown and time.monotonic() < deadline:
+            while not self._placement.placed.shutdown and self._clock.elapsed_ms() < deadline_ms:
                 self.consumer.poll(0.1)
         except (KafkaError, StreamsError) as error:
             _log.warning("%s: the shutdown could not be announced: %s", self.name, error)
@@ -375,7 +380,3 @@ class StreamThread:
                 GroupMembershipOperation.REMAIN_IN_GROUP,
             )
             consumer.close(operation=leave if self._leave else remain)
-
-
-def _now_ms() -> int:
-    return time.monotonic_ns() // 1_000_000

@@ -4,20 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 from moldau.client.topics import TopicPartition
 from moldau.streams.hosts.hosted_task import HostedTask
 from moldau.streams.hosts.partitioning import default_partition
 from moldau.streams.hosts.planning import changelog_name, topic_name
 from moldau.streams.hosts.settings import StreamsSettings
-from moldau.streams.hosts.state_directory import StateDirectory
 from moldau.streams.hosts.writing import Writer
 from moldau.streams.machine.definitions import Definition, SinkDefinition, SourceDefinition
 from moldau.streams.machine.subtopologies import Plan, TaskId
 from moldau.streams.machine.task import Task, TaskSettings
 from moldau.streams.stores._cache import RecordCache
+from moldau.streams.stores.base import TaskState
 from moldau.streams.topology.assembly import Assembly
+
+
+class TaskStates(Protocol):
+    """Where the tasks of an instance keep their local state; a `StateDirectory` is one."""
+
+    def open_task(self, task_id: TaskId) -> TaskState | None: ...
+
+    def delete_task(self, task_id: TaskId) -> None: ...
 
 
 class TaskFactory:
@@ -30,7 +38,7 @@ class TaskFactory:
         settings: StreamsSettings,
         writer: Writer,
         global_stores: Mapping[str, Any],
-        directory: StateDirectory,
+        directory: TaskStates,
         cache: RecordCache | None,
     ) -> None:
         self._assembly = assembly

@@ -15,6 +15,7 @@ from moldau.client import Admin, Consumer
 from moldau.client.admin import RecordsToDelete
 from moldau.client.consumer import ConsumerRebalanceListener, ConsumerRecords
 from moldau.client.topics import TopicPartition
+from moldau.clock import Clock
 from moldau.streams.errors import StreamsError
 from moldau.streams.hosts.hosted_task import HostedTask, Stage, waiting
 from moldau.streams.hosts.restoring import Restorer
@@ -45,6 +46,7 @@ class TaskManager(ConsumerRebalanceListener):
         metrics: ThreadMetrics,
         *,
         enter: Callable[[ThreadState], None],
+        clock: Clock,
     ) -> None:
         self._plan = plan
         self._factory = factory
@@ -52,6 +54,7 @@ class TaskManager(ConsumerRebalanceListener):
         self._restorer = restorer
         self._metrics = metrics
         self._enter = enter
+        self._clock = clock
         self.active: dict[TaskId, HostedTask] = {}
         self.standbys: dict[TaskId, HostedTask] = {}
         self._new: list[HostedTask] = []
@@ -120,11 +123,11 @@ class TaskManager(ConsumerRebalanceListener):
         started = time.monotonic_ns()
         count = 0
         for task in self._running():
-            began = time.monotonic_ns()
+            began_ms = self._clock.elapsed_ms()
             done = task.process(now_ms, self._turn_records, self._lag)
             if done:
                 count += done
-                self._adapt(done, (time.monotonic_ns() - began) / 1e6)
+                self._adapt(done, self._clock.elapsed_ms() - began_ms)
                 to_resume = task.inputs.to_resume()
                 if to_resume:
                     self.consumer.resume([TopicPartition(*key) for key in to_resume])
@@ -133,7 +136,7 @@ class TaskManager(ConsumerRebalanceListener):
             if not waiting(self.active.values()):
                 self._writer.push()
 
-    def _adapt(self, count: int, spent_ms: float) -> None:
+    def _adapt(self, count: int, spent_ms: int) -> None:
         """Choose how many records make a turn, by how long they take."""
         if count == self._turn_records and spent_ms < _TURN_MS / 2:
             self._turn_records = min(_TURN_RECORDS_MAX, self._turn_records * 2)
@@ -279,7 +282,7 @@ class TaskManager(ConsumerRebalanceListener):
         if not self._restorer.is_idle:
             waits = self._restorer.has_active and not waiting(self.active.values())
             for task in self._restorer.poll(_RESTORE_POLL_S if waits else 0.0):
-                task.start(time.time_ns() // 1_000_000)
+                task.start(self._clock.now_ms())
                 self.consumer.resume(sorted(task.partitions))
             for task in self._restorer.take_corrupted():
                 self._start_over(task)
@@ -317,7 +320,7 @@ class TaskManager(ConsumerRebalanceListener):
 
     def update_standbys(self, placed: Placed) -> None:
         """Follow the changelogs of the tasks that this member keeps copies of."""
-        for task_id in set(self.standbys) - placed.standby:
+        for task_id in sorted(set(self.standbys) - placed.standby):
             standby = self.standbys.pop(task_id)
             self._restorer.remove(standby)
             standby.close()

@@ -7,7 +7,6 @@ at_least_once offsets are committed after everything that was written is acknowl
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
@@ -29,6 +28,7 @@ from moldau.client.errors import (
 from moldau.client.metrics import MetricName
 from moldau.client.producer import RecordFuture
 from moldau.client.topics import OffsetAndMetadata, TopicPartition
+from moldau.clock import Clock
 from moldau.streams.errors import StreamsError, TaskMigratedError
 from moldau.streams.records import Produced
 
@@ -60,10 +60,12 @@ class Writer:
         *,
         exactly_once: bool,
         task_timeout_ms: int,
+        clock: Clock,
     ) -> None:
         self._settings = settings
         self._exactly_once = exactly_once
         self._task_timeout_ms = task_timeout_ms
+        self._clock = clock
         self._producer: Producer | None = None
         self._send: Callable[..., RecordFuture] = self._send_first
         self._in_transaction = False
@@ -196,7 +198,7 @@ class Writer:
 
     def _patiently(self, call: Callable[[], T]) -> T:
         """Repeat a call that timed out, for up to task.timeout.ms."""
-        deadline = time.monotonic() + self._task_timeout_ms / 1000
+        deadline_ms = self._clock.elapsed_ms() + self._task_timeout_ms
         while True:
             try:
                 return call()
@@ -204,7 +206,7 @@ class Writer:
                 # For the loop, which looks for what there is to do after the commit.
                 continue
             except KafkaTimeoutError:
-                if time.monotonic() > deadline:
+                if self._clock.elapsed_ms() > deadline_ms:
                     raise
                 _log.warning("a call to the brokers timed out and is repeated", exc_info=True)
 
@@ -230,4 +232,3 @@ class Writer:
         if producer is not None:
             producer.close(timeout=0 if self._in_transaction else None)
         self._in_transaction = False
-
