@@ -138,7 +138,7 @@ class SimInstance:
             RecordCache(bytes_max) if bytes_max else None,
         )
 
-    def thread_metrics(self, name: str) -> ThreadMetrics:
+    def thread_metrics(self, name: str, state: Callable[[], str]) -> ThreadMetrics:
         return ThreadMetrics(Metrics(), name, 0)
 
     def on_thread_state(self, thread: StreamThread, state: ThreadState) -> None:

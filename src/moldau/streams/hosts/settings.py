@@ -139,6 +139,11 @@ class StreamsSettings:
         )
 
     @property
+    def is_debug(self) -> bool:
+        """Whether metrics of the level DEBUG are recorded."""
+        return bool(self.values["metrics.recording.level"] != "INFO")
+
+    @property
     def isolation_level(self) -> str:
         return "read_committed" if self.exactly_once else "read_uncommitted"
 

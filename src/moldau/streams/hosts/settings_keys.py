@@ -45,6 +45,7 @@ group.protocol                                string   classic      m    ~{STREA
 log.summary.interval.ms                       long     120000       l
 max.task.idle.ms                              long     0            m    >=-1
 max.warmup.replicas                           int      2            m    >=1
+metrics.recording.level                       string   INFO         l    {INFO,DEBUG,TRACE}
 num.standby.replicas                          int      0            h    >=0
 num.stream.threads                            int      1            m    >=1
 poll.ms                                       long     100          l    >=0

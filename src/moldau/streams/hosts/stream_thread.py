@@ -66,7 +66,7 @@ class ThreadHost(Protocol):
 
     def factory(self, writer: Writer) -> TaskFactory: ...
 
-    def thread_metrics(self, name: str) -> ThreadMetrics: ...
+    def thread_metrics(self, name: str, state: Callable[[], str]) -> ThreadMetrics: ...
 
     def on_thread_state(self, thread: StreamThread, state: ThreadState) -> None: ...
 
@@ -94,7 +94,7 @@ class StreamThread:
         self._leave = True
         self._thread = threading.Thread(target=self.run, name=name, daemon=True)
         self._clock = ENVIRONMENT.get().clock()
-        self.metrics = host.thread_metrics(name)
+        self.metrics = host.thread_metrics(name, lambda: self.state.name)
         self._writer = Writer(
             self._producer_settings,
             exactly_once=settings.exactly_once,
@@ -301,6 +301,7 @@ class StreamThread:
             if now_ms >= self._purge_due_ms:
                 tasks.purge(self._host.admin)
                 self._purge_due_ms = now_ms + self._settings.repartition_purge_interval_ms
+            self.metrics.turned()
         except TaskMigratedError as error:
             self._join_again(error)
         except WakeupError:

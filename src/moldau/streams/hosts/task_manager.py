@@ -120,19 +120,22 @@ class TaskManager(ConsumerRebalanceListener):
         """One turn of every task."""
         if self._paused:
             return
-        started = time.monotonic_ns()
-        count = 0
+        started = began = time.monotonic_ns()
+        count, spent = 0, {}
         for task in self._running():
             began_ms = self._clock.elapsed_ms()
             done = task.process(now_ms, self._turn_records, self._lag)
             if done:
                 count += done
                 self._adapt(done, self._clock.elapsed_ms() - began_ms)
+                before, began = began, time.monotonic_ns()
+                spent[task.id] = began - before
+                self._metrics.task_processed(task, done, began - before, self._clock.now_ms())
                 to_resume = task.inputs.to_resume()
                 if to_resume:
                     self.consumer.resume([TopicPartition(*key) for key in to_resume])
         if count:
-            self._metrics.processed(time.monotonic_ns() - started, count)
+            self._metrics.processed(time.monotonic_ns() - started, count, spent)
             if not waiting(self.active.values()):
                 self._writer.push()
 
@@ -151,7 +154,7 @@ class TaskManager(ConsumerRebalanceListener):
             started = time.monotonic_ns()
             if task.task.punctuate_wall_clock(wall_clock_ms):
                 task.commit_needed = True
-                self._metrics.punctuated(time.monotonic_ns() - started)
+                self._metrics.punctuated(task, time.monotonic_ns() - started)
 
     def pause(self, paused: bool) -> None:
         """Stop or go on processing; the thread remains a member of its group."""
@@ -173,7 +176,7 @@ class TaskManager(ConsumerRebalanceListener):
             for task in changed:
                 task.on_committed(ends)
             self._consumed.update((key, each.offset) for key, each in offsets.items())
-            self._metrics.committed(time.monotonic_ns() - started, len(changed))
+            self._metrics.committed(time.monotonic_ns() - started, changed)
         if closing:
             for task in [*self._running(), *self.standbys.values()]:
                 task.checkpoint()

@@ -110,8 +110,10 @@ class Writer:
                 raise TaskMigratedError(f"the transaction could not begin: {error}") from error
             self._in_transaction = True
 
-    def collector(self, changelogs: frozenset[str]) -> Callable[[Produced], None]:
-        """What a task writes to."""
+    def collector(
+        self, changelogs: frozenset[str], counts: dict[str, list[int]]
+    ) -> Callable[[Produced], None]:
+        """What a task writes to; `counts` has records and bytes by topic, of sinks only."""
         last = self._last
 
         def collect(record: Produced) -> None:
@@ -126,6 +128,11 @@ class Writer:
             )
             if topic in changelogs and partition is not None:
                 last[topic, partition] = future
+                return
+            count = counts.get(topic)
+            if count is not None:
+                count[0] += 1
+                count[1] += len(record.value or b"") + len(record.key or b"")
 
         return collect
 
