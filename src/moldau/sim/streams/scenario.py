@@ -69,6 +69,8 @@ def _drawn(world: World) -> dict[str, Any]:
         "processing.guarantee": "exactly_once_v2",
         "group.protocol": choice(("classic", "streams")),
         "num.standby.replicas": choice((0, 1)),
+        "acceptable.recovery.lag": choice((0, 10_000)),
+        "probing.rebalance.interval.ms": 60_000,
         "commit.interval.ms": choice((100, 400)),
         "statestore.cache.max.bytes": choice((0, 100_000)),
         "repartition.purge.interval.ms": choice((3_000, 30_000)),

@@ -81,11 +81,6 @@ STREAMS_KEYS = ConfigDef(parse_table(_TABLE))
 
 #: Keys that are accepted and change nothing, by the reason.
 NO_EFFECT: Reasons = {
-    "tasks move at once, and standby tasks keep the state that they need": (
-        "acceptable.recovery.lag",
-        "max.warmup.replicas",
-        "probing.rebalance.interval.ms",
-    ),
     "racks are not considered when tasks are placed": ("rack.aware.assignment.",),
     "stores are chosen in the program, not by name of a Java class": (
         "dsl.store.suppliers.class",

@@ -30,7 +30,7 @@ from moldau.streams.hosts.task_manager import TaskManager
 from moldau.streams.hosts.thread_metrics import ThreadMetrics
 from moldau.streams.hosts.writing import MIGRATED, Writer
 from moldau.streams.machine.lifecycle import ThreadState, UncaughtExceptionResponse
-from moldau.streams.machine.placement import MemberState, Placed
+from moldau.streams.machine.placement import MemberState, Placed, Rules
 from moldau.streams.machine.subtopologies import Plan
 
 _ANNOUNCE_MS = 10_000
@@ -123,6 +123,7 @@ class StreamThread:
         self._consumer: Consumer[Any, Any] | None = None
         self._commit_due_ms = 0
         self._purge_due_ms = 0
+        self._probe_due_ms: int | None = None
         self._calls: deque[tuple[Future[Any], Callable[[], Any]]] = deque()
 
     # From other threads.
@@ -198,7 +199,11 @@ class StreamThread:
             )
         return TaskAssignor(
             host.plan,
-            standby_replicas=settings.num_standby_replicas,
+            rules=Rules(
+                standby_replicas=settings.num_standby_replicas,
+                max_warmup_replicas=settings.max_warmup_replicas,
+                acceptable_recovery_lag=settings.acceptable_recovery_lag,
+            ),
             state=self._member_state,
             on_placed=on_placed,
         )
@@ -225,6 +230,7 @@ class StreamThread:
             process_id=self._host.process_id,
             endpoint=self._settings.application_server,
             standby=frozenset(self.tasks.standbys),
+            offsets=self.tasks.changelog_offsets(),
             shutdown=self._host.shutdown_requested,
         )
 
@@ -301,6 +307,9 @@ class StreamThread:
             if now_ms >= self._purge_due_ms:
                 tasks.purge(self._host.admin)
                 self._purge_due_ms = now_ms + self._settings.repartition_purge_interval_ms
+            if self._probe_due_ms is not None and now_ms >= self._probe_due_ms:
+                self._probe_due_ms = None
+                self.consumer.enforce_rebalance("warm-up copies may have caught up")
             self.metrics.turned()
         except TaskMigratedError as error:
             self._join_again(error)
@@ -336,6 +345,8 @@ class StreamThread:
             self._placed = placed
             self._host.refresh_topics()
             self.tasks.update_standbys(placed)
+            interval_ms = self._settings.probing_rebalance_interval_ms
+            self._probe_due_ms = self._clock.elapsed_ms() + interval_ms if placed.probe else None
 
     def _join_again(self, error: TaskMigratedError) -> None:
         """Abort, forget all tasks, and join again."""

@@ -331,6 +331,15 @@ class TaskManager(ConsumerRebalanceListener):
             standby = self.standbys[task_id] = self._factory.make(task_id, frozenset())
             self._restorer.add_standby(standby)
 
+    def changelog_offsets(self) -> dict[TaskId, int]:
+        """How far this member has the changelogs of its tasks, for who places them."""
+        tasks = (*self.standbys.values(), *self.active.values())
+        return {
+            task.id: sum(log.position for log in task.logs if not log.is_source)
+            for task in tasks
+            if task.logs
+        }
+
     def close(self) -> None:
         """Close all tasks; what is not committed is given up."""
         tasks: Iterable[HostedTask] = [*self.active.values(), *self.standbys.values()]
