@@ -29,6 +29,7 @@ from moldau.streams.hosts.task_factory import TaskFactory
 from moldau.streams.hosts.task_manager import TaskManager
 from moldau.streams.hosts.thread_metrics import ThreadMetrics
 from moldau.streams.hosts.writing import MIGRATED, Writer
+from moldau.streams.machine.commit_schedule import CommitSchedule
 from moldau.streams.machine.lifecycle import ThreadState, UncaughtExceptionResponse
 from moldau.streams.machine.placement import MemberState, Placed, Rules
 from moldau.streams.machine.subtopologies import Plan
@@ -121,7 +122,7 @@ class StreamThread:
         self._placement = self._make_placement()
         self._placed = self._placement.placed
         self._consumer: Consumer[Any, Any] | None = None
-        self._commit_due_ms = 0
+        self._commits = CommitSchedule(settings.commit_interval_ms, 0)
         self._purge_due_ms = 0
         self._probe_due_ms: int | None = None
         self._calls: deque[tuple[Future[Any], Callable[[], Any]]] = deque()
@@ -246,7 +247,7 @@ class StreamThread:
         self.tasks.use(self._consumer)
         self._subscribe()
         now_ms = self._clock.elapsed_ms()
-        self._commit_due_ms = now_ms + self._settings.commit_interval_ms
+        self._commits = CommitSchedule(self._settings.commit_interval_ms, now_ms)
         self._purge_due_ms = now_ms + self._settings.repartition_purge_interval_ms
 
     def _subscribe(self) -> None:
@@ -301,9 +302,10 @@ class StreamThread:
             tasks.process(self._clock.elapsed_ms())
             tasks.punctuate(self._clock.now_ms())
             now_ms = self._clock.elapsed_ms()
-            if now_ms >= self._commit_due_ms or tasks.commit_requested:
+            requested, has_work = tasks.commit_requested, tasks.must_commit
+            if self._commits.is_due(now_ms, has_work=has_work, requested=requested):
                 tasks.commit()
-                self._commit_due_ms = self._clock.elapsed_ms() + self._settings.commit_interval_ms
+                self._commits.begun(now_ms)
             if now_ms >= self._purge_due_ms:
                 tasks.purge(self._host.admin)
                 self._purge_due_ms = now_ms + self._settings.repartition_purge_interval_ms
@@ -336,7 +338,7 @@ class StreamThread:
             return 0.0
         limit_ms = self._settings.poll_ms
         if self.tasks.must_commit:
-            limit_ms = min(limit_ms, max(0, self._commit_due_ms - now_ms))
+            limit_ms = min(limit_ms, self._commits.wait_ms(now_ms))
         return limit_ms / 1000
 
     def _follow_placement(self) -> None:
