@@ -14,6 +14,7 @@ import logging
 import socket
 from ipaddress import ip_address
 
+from moldau.client.environment import ENVIRONMENT
 from moldau.client.errors import ConfigError
 from moldau.client.network_settings import NetworkSettings
 from moldau.client.topics import Node
@@ -32,6 +33,9 @@ class Bootstrap:
         self._key = "bootstrap.controllers" if settings.controllers else "bootstrap.servers"
         self._canonical = settings.client_dns_lookup == "resolve_canonical_bootstrap_servers_only"
         self._found: tuple[HostPort, ...] | None = None
+        if ENVIRONMENT.get().connect is not None:
+            # Whoever makes the connections knows the names.
+            self._found = tuple(self._given)
         self._resolving = asyncio.Lock()
 
     def __str__(self) -> str:

@@ -10,11 +10,10 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Callable, Coroutine
-from queue import SimpleQueue
 from typing import Any, Protocol, TypeVar
 
 from moldau.client.errors import ClosedError, IllegalStateError
-from moldau.client.loop_thread import LoopThread
+from moldau.client.loop_thread import Inbox, LoopThread
 
 __all__ = ["BlockingCalls", "Callbacks", "InlineCallbacks"]
 
@@ -67,7 +66,7 @@ class BlockingCalls:
 
     def __init__(self, thread: LoopThread) -> None:
         self._thread = thread
-        self._inbox: SimpleQueue[_Request | _Call] = SimpleQueue()
+        self._inbox: Inbox[_Request | _Call] = thread.inbox()
         self._depth = 0
 
     def call(self, coroutine: Coroutine[Any, Any, T]) -> T:

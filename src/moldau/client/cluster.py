@@ -10,7 +10,6 @@ long as it asked.
 from __future__ import annotations
 
 import asyncio
-import random as random_module
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, Final, TypeVar, cast
 
@@ -24,6 +23,7 @@ from moldau.client.connections import (
 )
 from moldau.client.coordinator_finder import CoordinatorFinder
 from moldau.client.deadline import Deadline
+from moldau.client.environment import ENVIRONMENT
 from moldau.client.errors import (
     AuthenticationError,
     DisconnectError,
@@ -39,7 +39,7 @@ from moldau.client.metadata_refresh import MetadataRefresher
 from moldau.client.network_settings import NetworkSettings
 from moldau.client.outages import OutageLog, addresses
 from moldau.client.topics import Node
-from moldau.clock import Clock, LoopClock, pause
+from moldau.clock import Clock, pause
 from moldau.peers.channel import (
     ChannelError,
     ConnectionObserver,
@@ -96,10 +96,11 @@ class ClusterClient:
         transport: NodeTransport | None = None,
         observer: ConnectionObserver | None = None,
     ) -> None:
+        environment = ENVIRONMENT.get()
         self.settings = settings
         self.bootstrap = Bootstrap(settings)
-        self.clock: Clock = clock or LoopClock()
-        self.random: RandomSource = random or random_module.Random()
+        self.clock: Clock = clock or environment.clock()
+        self.random: RandomSource = random or environment.random()
         self.backoff = ExponentialBackoff(settings.retry_backoff_ms, settings.retry_backoff_max_ms)
         self.metadata: ClusterMetadata = EMPTY
         #: Called with each new picture; must not raise.

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Final
 
+from moldau.client.environment import ENVIRONMENT
 from moldau.client.errors import (
     ClosedError,
     ConfigError,
@@ -54,12 +55,13 @@ def node_transport(
     random: RandomSource,
     observer: ConnectionObserver | None,
 ) -> NodeTransport:
-    """Real connections, as the client's settings want them."""
+    """Connections as the client's settings want them."""
     return NodeTransport(
         client_id=settings.client_id,
         clock=clock,
         random=random,
         observer=observer,
+        connect=ENVIRONMENT.get().connect,
         security=_security(settings),
         settings=ChannelSettings(
             reconnect_backoff_ms=settings.reconnect_backoff_ms,

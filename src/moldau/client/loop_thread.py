@@ -16,7 +16,8 @@ import warnings
 import weakref
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
-from typing import Any, TypeVar
+from queue import SimpleQueue
+from typing import Any, Protocol, TypeVar
 
 from moldau.client.errors import ClosedError, IllegalStateError
 
@@ -27,9 +28,17 @@ try:
 except ImportError:
     _new_event_loop = asyncio.new_event_loop
 
-__all__ = ["LoopThread"]
+__all__ = ["Inbox", "LoopThread"]
 
 T = TypeVar("T")
+
+
+class Inbox(Protocol[T]):
+    """Where a thread waits for what the loop gives it."""
+
+    def put(self, item: T) -> None: ...
+
+    def get(self) -> T: ...
 
 
 class LoopThread:
@@ -80,6 +89,10 @@ class LoopThread:
         if problem is not None:
             raise problem
         self.loop.call_soon_threadsafe(callback, *arguments)
+
+    def inbox(self) -> Inbox[Any]:
+        """Where callers wait for what the loop gives them."""
+        return SimpleQueue()
 
     def ended_with(
         self, owner: object, what: str, close: Callable[[], Coroutine[Any, Any, Any]]

@@ -14,7 +14,7 @@ from collections.abc import Callable, Coroutine
 from contextvars import Context
 from typing import Any, Protocol, TypeVar
 
-from moldau.sim.process import PROCESS, Process, Step
+from moldau.sim.process import PROCESS, TASKS, Process, Step
 
 T = TypeVar("T")
 
@@ -82,7 +82,10 @@ class VirtualLoop(BaseEventLoop):
     ) -> asyncio.Task[Any]:
         task: asyncio.Task[Any] = asyncio.Task(work, loop=loop, **options)
         self._started[task] = None
-        process = PROCESS.get()
+        process, group = PROCESS.get(), TASKS.get()
+        if group is not None:
+            group[task] = None
+            task.add_done_callback(group.pop)
         task.add_done_callback(lambda task: self._on_task_done(task, process))
         return task
 

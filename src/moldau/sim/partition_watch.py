@@ -193,11 +193,17 @@ class PartitionWatch:
         """In the end: all replicas hold the same, and all of it is committed."""
         for topic in image.topics_by_id.values():
             for index, state in topic.partitions.items():
-                found: dict[int, dict[int, Entry]] = {}
-                for node_id in state.replicas:
-                    replica = nodes[node_id].find(topic.name, index)
-                    if replica is not None:
-                        found[node_id] = entries(replica, 0, replica.log.log_end_offset)
+                replicas = {
+                    node_id: replica
+                    for node_id in state.replicas
+                    if (replica := nodes[node_id].find(topic.name, index)) is not None
+                }
+                # What clients deleted goes from followers a moment later.
+                start = max((each.log.log_start_offset for each in replicas.values()), default=0)
+                found = {
+                    node_id: entries(replica, start, replica.log.log_end_offset)
+                    for node_id, replica in replicas.items()
+                }
                 differing = [i for i, each in found.items() if each != found[min(found)]]
                 if differing:
                     raise Violation(
@@ -210,7 +216,7 @@ class PartitionWatch:
 def entries(partition: Partition, first: int, end: int) -> dict[int, Entry]:
     """The batches from `first` on that begin before `end`."""
     found: dict[int, Entry] = {}
-    log, offset = partition.log, first
+    log, offset = partition.log, max(first, partition.log.log_start_offset)
     while offset < end:
         read = log.read(offset, READ_BYTES, upper_offset=log.log_end_offset, min_one_batch=True)
         data = b"".join(bytes(buffer) for buffer in read.buffers)

@@ -61,6 +61,10 @@ class Process:
 
 
 PROCESS: contextvars.ContextVar[Process | None] = contextvars.ContextVar("process", default=None)
+#: Where the tasks are noted that begin in this context, for who ends all of them.
+TASKS: contextvars.ContextVar[dict[asyncio.Task[Any], None] | None] = contextvars.ContextVar(
+    "tasks", default=None
+)
 
 
 class Step:

@@ -17,6 +17,7 @@ from moldau.sim.logs.scenario import LogScenario
 from moldau.sim.metadata import MetadataScenario
 from moldau.sim.quorum import QuorumScenario
 from moldau.sim.replicated_scenario import ReplicatedScenario
+from moldau.sim.streams.scenario import streams_scenario
 from moldau.sim.world import Invariant, Violation, World
 
 
@@ -64,8 +65,9 @@ SCENARIOS: dict[str, ScenarioFactory] = {
     "broker": ClusterScenario,
     "quorum": QuorumScenario,
     "cluster": ReplicatedScenario,
+    "streams": streams_scenario,
 }
-_TURNS = ("metadata", "logs", "broker", "quorum", "cluster")
+_TURNS = ("metadata", "logs", "broker", "quorum", "cluster", "streams")
 
 
 def scenario_of(seed: int) -> str:

@@ -58,6 +58,7 @@ class Invariant(Enum):
     NO_DUPLICATES = "an idempotent producer's records exist once and in order"
     TRANSACTIONS_ATOMIC = "a transaction is visible as a whole or not at all, an aborted one never"
     EXACTLY_ONCE = "offsets committed in transactions agree with the records written in them"
+    STREAMS_RESULT = "an application's outputs are those that its input gives, each once"
     OFFSETS_KEPT = "a group's committed offset does not go back by itself"
     OWNED_ONCE = "a partition is owned by one member at a time"
     SHARED_ONCE = "an acknowledged shared record is not delivered again"

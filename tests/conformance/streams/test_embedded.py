@@ -476,7 +476,8 @@ def test_metrics_have_the_names_of_kafka_streams(stage: Stage) -> None:
         found = {(name.group, name.name): metric for name, metric in running.metrics().items()}
         assert found["stream-metrics", "state"].value == "RUNNING"
         assert found["stream-thread-metrics", "process-total"].value == 2
-        assert found["stream-task-metrics", "process-total"].value == 2
+        assert found["stream-topic-metrics", "records-consumed-total"].value == 2
+        assert found["stream-topic-metrics", "records-produced-total"].value == 2
         assert found["stream-task-metrics", "dropped-records-total"].value == 0
         assert found["stream-thread-metrics", "commit-total"].value >= 1
         tags = {
@@ -484,7 +485,7 @@ def test_metrics_have_the_names_of_kafka_streams(stage: Stage) -> None:
             for name in running.metrics()
             if name.group == "stream-task-metrics"
         }
-        assert tags == {("client-id", "task-id", "thread-id")}
+        assert tags == {("task-id", "thread-id")}
 
 
 def test_an_application_that_was_reset_does_not_use_its_old_state(

@@ -11,10 +11,15 @@ from typing import Any
 import pytest
 
 from moldau.streams import (
+    FailureReason,
     KafkaStreams,
+    KeyQuery,
     Materialized,
+    PositionBound,
+    RangeQuery,
     SessionWindows,
     State,
+    StateQueryRequest,
     StreamsBuilder,
     TimeWindows,
     Topology,
@@ -195,3 +200,39 @@ def test_stores_that_cannot_be_queried(two: Two) -> None:
     )
     with pytest.raises(InvalidStateStoreError, match="is not running"):
         unstarted.store("counts")
+
+
+def test_http_shows_the_topology_with_rates(two: Two) -> None:
+    with urllib.request.urlopen(f"{two.servers[0].url}/topology.svg") as answer:
+        assert answer.headers["Content-Type"] == "image/svg+xml"
+        picture = answer.read().decode()
+    assert "KSTREAM-SOURCE-0000000000" in picture
+    assert " records/s" in picture
+
+
+def test_queries_as_objects_say_where_they_stand(two: Two) -> None:
+    found: dict[str, int] = {}
+    reasons = set()
+    for running in two.streams:
+        everything = running.query(StateQueryRequest(store="counts", query=RangeQuery()))
+        for partition, result in everything.partition_results.items():
+            assert result.position is not None
+            assert partition in result.position.partition_positions(f"{two.prefix}in")
+            found |= dict(result.result or ())
+        request = StateQueryRequest(
+            store="counts", query=KeyQuery("key1"), partitions=frozenset({0, 1, 9})
+        )
+        asked = running.query(request).partition_results
+        reasons |= {result.failure_reason for result in asked.values()}
+        bound = everything.position.with_component(f"{two.prefix}in", 0, 10**9)
+        late = StateQueryRequest(
+            store="counts", query=RangeQuery(), position_bound=PositionBound.at(bound)
+        )
+        for partition, result in running.query(late).partition_results.items():
+            assert (result.failure_reason is FailureReason.NOT_UP_TO_BOUND) == (partition == 0)
+    assert found == dict.fromkeys(KEYS, 3)
+    assert reasons == {None, FailureReason.NOT_PRESENT, FailureReason.DOES_NOT_EXIST}
+    with pytest.raises(InvalidStateStoreError):
+        two.streams[0].query(StateQueryRequest(store="nowhere", query=RangeQuery()))
+    names = StateQueryRequest(store="names", query=KeyQuery("prg"))
+    assert two.streams[0].query(names).global_result.result == "Praha"  # type: ignore[union-attr]

@@ -12,7 +12,7 @@ from typing import Any, Self, Unpack
 
 from moldau.client.admin.asynchronous import AsyncAdmin
 from moldau.client.config.keywords import AdminKeywords
-from moldau.client.loop_thread import LoopThread
+from moldau.client.environment import ENVIRONMENT
 from moldau.client.other_clients import ADMIN_NAMES, point_from
 
 __all__ = ["BlockingAdmin"]
@@ -31,7 +31,7 @@ class BlockingAdmin:
         self, config: Mapping[str, Any] | None = None, **settings: Unpack[AdminKeywords]
     ) -> None:
         self._admin = AsyncAdmin(config, **settings)
-        self._thread = LoopThread("moldau-admin")
+        self._thread = ENVIRONMENT.get().thread("moldau-admin")
         try:
             self._thread.call(self._admin.__aenter__())
         except BaseException:

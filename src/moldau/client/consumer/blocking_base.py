@@ -19,7 +19,7 @@ from moldau.client.consumer.guard import ThreadGuard
 from moldau.client.consumer.machine.consumer_records import ConsumerRecords
 from moldau.client.consumer.settings import ConsumerSettings
 from moldau.client.consumer_record import ConsumerRecord
-from moldau.client.loop_thread import LoopThread
+from moldau.client.environment import ENVIRONMENT
 from moldau.client.type_parameters import K, V
 
 __all__ = ["BlockingConsumer"]
@@ -37,7 +37,7 @@ class BlockingConsumer(ConsumerFace[K, V]):
     ) -> None:
         checked = ConsumerSettings.of(config, settings)
         self._guard = ThreadGuard()
-        self._thread = LoopThread(checked.client_id)
+        self._thread = ENVIRONMENT.get().thread(checked.client_id)
         self._calls = BlockingCalls(self._thread)
         try:
             self._core = ConsumerCore(checked, self._calls, self._thread.soon)

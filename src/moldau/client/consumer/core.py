@@ -107,7 +107,7 @@ class ConsumerCore:
         self._arrived = False
         self._errors: list[KafkaError] = []
         self._inside_poll = False
-        self._left_poll_ms = _monotonic_ms()
+        self._left_poll_ms = self.cluster.clock.elapsed_ms()
         # Of the loop only.
         self._changed = False
         self._bell = Bell(self.cluster.clock)
@@ -193,11 +193,11 @@ class ConsumerCore:
 
     def leave_poll(self) -> None:
         self._inside_poll = False
-        self._left_poll_ms = _monotonic_ms()
+        self._left_poll_ms = self.cluster.clock.elapsed_ms()
         self.metrics.poll_ended()
 
     def _poll_idle_ms(self) -> int:
-        return 0 if self._inside_poll else _monotonic_ms() - self._left_poll_ms
+        return 0 if self._inside_poll else self.cluster.clock.elapsed_ms() - self._left_poll_ms
 
     def collect(self) -> ConsumerRecords:
         """Records that are there, decoded now; raises what stands before the next ones."""
@@ -417,7 +417,3 @@ def _close(resource: Any) -> None:
     close = getattr(owner, "close", None)
     if close is not None:
         close()
-
-
-def _monotonic_ms() -> int:
-    return time.monotonic_ns() // 1_000_000

@@ -15,7 +15,6 @@ from weakref import WeakSet
 
 from moldau.client.config.keywords import ProducerKeywords
 from moldau.client.errors import KafkaError
-from moldau.client.loop_thread import LoopThread
 from moldau.client.machine.producer_records import ProducerRecord
 from moldau.client.other_clients import PRODUCER_NAMES, point_from
 from moldau.client.producer._batch import DeliveryCallback, RecordFuture
@@ -26,6 +25,8 @@ from moldau.client.producer.settings import producer_settings
 
 if TYPE_CHECKING:
     pass
+
+from moldau.client.environment import ENVIRONMENT
 
 __all__ = ["BlockingProducer"]
 
@@ -55,7 +56,7 @@ class BlockingProducer:
     ) -> None:
         self._core = ProducerCore(producer_settings(config, settings))
         self._path = self._core.path
-        self._thread = LoopThread(f"moldau-producer {self._core.settings.client_id}")
+        self._thread = ENVIRONMENT.get().thread(f"moldau-producer {self._core.settings.client_id}")
         self._closed = False
         try:
             self._thread.call(self._core.start())

@@ -14,7 +14,7 @@ from typing import Any, Self, Unpack
 from moldau.client.callbacks import BlockingCalls
 from moldau.client.config.keywords import ShareConsumerKeywords
 from moldau.client.consumer.guard import ThreadGuard
-from moldau.client.loop_thread import LoopThread
+from moldau.client.environment import ENVIRONMENT
 from moldau.client.share.core import ShareCore
 from moldau.client.share.face import ShareFace, callback_error
 from moldau.client.share.settings import ShareSettings
@@ -36,7 +36,7 @@ class BlockingShareConsumer(ShareFace[K, V]):
     ) -> None:
         checked = ShareSettings.of(config, settings)
         self._guard = ThreadGuard()
-        self._thread = LoopThread(checked.client_id)
+        self._thread = ENVIRONMENT.get().thread(checked.client_id)
         self._calls = BlockingCalls(self._thread)
         try:
             self._core = ShareCore(checked, self._thread.soon)

@@ -48,6 +48,8 @@ class History:
         """Whether a power failure may take what was acknowledged and not synced."""
         self.power_fails = False
         """Whether what was read but not acknowledged may be gone later."""
+        self.derived: frozenset[str] = frozenset()
+        """Topics that applications write."""
         self.at: dict[TopicPartition, dict[int, bytes]] = {}
         self.acknowledged: dict[TopicPartition, dict[int, bytes]] = {}
         # Acknowledged as duplicates: at an offset that was not returned.
@@ -121,7 +123,7 @@ class History:
         """A reader went from `first` to `next_offset` and was given these records."""
         for offset, value in records.items():
             require(
-                self.sent.get(value) == where,
+                self.sent.get(value) == where or where[0] in self.derived,
                 Invariant.READERS_AGREE,
                 lambda offset=offset, value=value: (  # type: ignore[misc]
                     f"{_name(where)} has {value!r} at {offset}, which was never sent there"

@@ -14,7 +14,7 @@ from moldau.client.consumer.assignors.interface import (
 )
 from moldau.client.machine.metadata import ClusterMetadata
 from moldau.client.topics import TopicPartition
-from moldau.streams.machine.placement import MemberState, Placed, place
+from moldau.streams.machine.placement import MemberState, Placed, Rules, place
 from moldau.streams.machine.subtopologies import Plan, TaskId
 
 #: Not Kafka Streams' name: its members exchange other bytes, and must not meet these in a group.
@@ -32,12 +32,12 @@ class TaskAssignor(PartitionAssignor):
         self,
         plan: Plan,
         *,
-        standby_replicas: int,
+        rules: Rules,
         state: Callable[[], MemberState],
         on_placed: Callable[[Placed], None],
     ) -> None:
         self._plan = plan
-        self._standby_replicas = standby_replicas
+        self._rules = rules
         self._state = state
         self._on_placed = on_placed
         self._lock = threading.Lock()
@@ -77,7 +77,7 @@ class TaskAssignor(PartitionAssignor):
             members,
             tasks.keys(),
             stateful=[task for task in tasks if self._plan.stateful(task)],
-            standby_replicas=self._standby_replicas,
+            rules=self._rules,
         )
         return {
             member_id: Assignment(

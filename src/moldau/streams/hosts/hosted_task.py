@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from itertools import groupby
@@ -11,8 +11,11 @@ from typing import Any
 
 from moldau.client.consumer_record import ConsumerRecord
 from moldau.client.topics import OffsetAndMetadata, TopicPartition
+from moldau.streams.hosts.metering import TaskMeter
 from moldau.streams.machine import progress
+from moldau.streams.machine.definitions import Definition
 from moldau.streams.machine.inputs import Inputs, Lag
+from moldau.streams.machine.store_queries import Position
 from moldau.streams.machine.subtopologies import TaskId
 from moldau.streams.machine.task import Task
 
@@ -41,6 +44,18 @@ class StoreLog:
     end: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Times:
+    """The times of a batch of records, and the topics that it is of."""
+
+    count: int = 0
+    oldest: int = 0
+    newest: int = 0
+    mean: int = 0
+    stream_time: int = 0
+    topics: tuple[str, ...] = ()
+
+
 class HostedTask:
     """See the module. Owned by one stream thread; others only read its stores."""
 
@@ -52,6 +67,8 @@ class HostedTask:
         *,
         idle_ms: int,
         buffered_max: int,
+        definitions: Sequence[Definition] = (),
+        meter: TaskMeter | None = None,
     ) -> None:
         self.id = task_id
         self.partitions = partitions
@@ -71,6 +88,11 @@ class HostedTask:
         )
         self.commit_needed = False
         self.processed = 0
+        self.definitions = definitions
+        self.meter = meter or TaskMeter(is_debug=False)
+        self.times = Times()
+        #: How far the input was processed, for queries.
+        self.position = Position()
         self._single = next(iter(partitions)) if len(partitions) == 1 else None
         self._committed: dict[progress.TopicPartition, str | None] = {}
         # Where the fetched records of each partition end.
@@ -81,6 +103,8 @@ class HostedTask:
         for key in self.partitions:
             found = committed.get(key)
             metadata = None if found is None else found.metadata
+            if found is not None and found.offset > 0:
+                self.position = self.position.with_component(*key, found.offset - 1)
             self._committed[progress.TopicPartition(*key)] = metadata
 
     def restore(self, log: StoreLog, records: Records, next_offset: int) -> None:
@@ -123,7 +147,31 @@ class HostedTask:
                 task.process_records(*key, run)
         self.commit_needed = True
         self.processed += len(records)
+        self._measure(records)
         return len(records)
+
+    def _measure(self, records: Records) -> None:
+        """The times and sizes of a batch, for metrics."""
+        timestamps = [record.timestamp for record in records]
+        if self._single is not None:
+            groups = [(self._single[0], records)]
+        else:
+            by_topic = sorted(records, key=attrgetter("topic"))
+            groups = [(name, list(run)) for name, run in groupby(by_topic, attrgetter("topic"))]
+        for topic, run in groups:
+            counts = self.meter.consumed.setdefault(topic, [0, 0])
+            counts[0] += len(run)
+            last = run[-1]
+            self.position = self.position.with_component(topic, last.partition, last.offset)
+            counts[1] += sum([len(each.value or b"") + len(each.key or b"") for each in run])
+        self.times = Times(
+            len(records),
+            min(timestamps),
+            max(timestamps),
+            sum(timestamps) // len(timestamps),
+            self.task.stream_time_ms,
+            tuple(topic for topic, _ in groups),
+        )
 
     def prepare_commit(self) -> dict[TopicPartition, OffsetAndMetadata]:
         """Write what is held back; the offsets to commit.

@@ -23,8 +23,10 @@ from moldau.streams.hosts.state_directory import StateDirectory
 from moldau.streams.hosts.stream_thread import StreamThread
 from moldau.streams.hosts.streams_group import prefers_streams_group
 from moldau.streams.hosts.task_factory import TaskFactory
+from moldau.streams.hosts.task_metrics import NODE_GROUP
 from moldau.streams.hosts.thread_metrics import ThreadMetrics, add_client_metrics
 from moldau.streams.hosts.writing import Writer
+from moldau.streams.machine.definitions import ProcessorDefinition
 from moldau.streams.machine.lifecycle import (
     Lifecycle,
     State,
@@ -98,8 +100,15 @@ class Instance:
         self.directory.open()
         application_id = self.settings.application_id
         self.client_id = self.settings.client_id or f"{application_id}-{self.process_id}"
-        self.metrics.tags["client-id"] = self.client_id
-        add_client_metrics(self.metrics, self._facts())
+        add_client_metrics(
+            self.metrics,
+            self._facts(),
+            client_id=self.client_id,
+            tags={
+                "client-state": {"application-id": application_id, "process-id": self.process_id},
+                "recording-level": {"process-id": self.process_id},
+            },
+        )
         self._admin = Admin(self.settings.admin(f"{self.client_id}-admin"))
         if self.settings.streams_group is None:
             chosen = prefers_streams_group(self._admin, self.plan, self.settings)
@@ -117,6 +126,11 @@ class Instance:
             "application-id": ("id of the application", lambda: self.settings.application_id),
             "topology-description": ("the topology", self._topology.describe),
             "state": ("state of the application", lambda: self.state.name),
+            "client-state": ("state of the application", lambda: self.state.name),
+            "recording-level": (
+                "which metrics are recorded",
+                lambda: self.settings.values["metrics.recording.level"],
+            ),
             "alive-stream-threads": ("threads that run", lambda: float(len(self.threads))),
             "failed-stream-threads": ("threads that failed", lambda: float(self._failed_count)),
         }
@@ -212,8 +226,14 @@ class Instance:
             RecordCache(bytes_max) if bytes_max else None,
         )
 
-    def thread_metrics(self, name: str) -> ThreadMetrics:
-        return ThreadMetrics(self.metrics, name, time.time_ns() // 1_000_000)
+    def thread_metrics(self, name: str, state: Callable[[], str]) -> ThreadMetrics:
+        return ThreadMetrics(
+            self.metrics,
+            name,
+            time.time_ns() // 1_000_000,
+            process_id=self.process_id,
+            state=state,
+        )
 
     def on_thread_state(self, thread: StreamThread, state: ThreadState) -> None:
         with self._lock:
@@ -265,6 +285,22 @@ class Instance:
         """A pattern may have found topics: the internal topics must fit them."""
         if any(each.patterns for each in self.plan.subtopologies):
             self._counts = ensure_topics(self.admin, self.plan, self.settings)
+
+    def picture(self) -> str:
+        """The topology with the rates of its nodes."""
+        rates: dict[str, float] = {}
+        for name, metric in self.metrics.metrics().items():
+            if (name.group, name.name) == (NODE_GROUP, "process-rate"):
+                node = name.tags["processor-node-id"]
+                rates[node] = rates.get(node, 0.0) + metric.value
+        if not self.settings.is_debug:
+            nodes = self._topology.assembly.nodes
+            rates = {
+                node: rate
+                for node, rate in rates.items()
+                if not isinstance(nodes[node], ProcessorDefinition)
+            }
+        return self._topology.svg(rates)
 
     # For queries.
 

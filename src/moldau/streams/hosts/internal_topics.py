@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Iterable
 
 from moldau.client import Admin, NewTopic
+from moldau.client.environment import ENVIRONMENT
 from moldau.client.errors import KafkaError, TopicExistsError
 from moldau.streams.errors import StreamsError
 from moldau.streams.hosts.settings import StreamsSettings
@@ -94,15 +94,17 @@ def _create(
 
 
 def _await_leaders(admin: Admin, topics: list[str], limit_ms: int) -> None:
-    deadline = time.monotonic() + limit_ms / 1000
+    environment = ENVIRONMENT.get()
+    clock = environment.clock()
+    deadline_ms = clock.elapsed_ms() + limit_ms
     while True:
         try:
             found = admin.describe_topics(topics)
             if all(part.leader for each in found.values() for part in each.partitions):
                 return
         except KafkaError as error:
-            if not error.retriable or time.monotonic() > deadline:
+            if not error.retriable or clock.elapsed_ms() > deadline_ms:
                 raise
-        if time.monotonic() > deadline:
+        if clock.elapsed_ms() > deadline_ms:
             raise StreamsError(f"internal topics have no leaders yet: {', '.join(topics)}")
-        time.sleep(0.05)
+        environment.sleep(0.05)

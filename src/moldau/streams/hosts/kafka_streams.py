@@ -21,8 +21,10 @@ from moldau.streams.hosts.queries import (
 )
 from moldau.streams.hosts.restoring import RestoreListener
 from moldau.streams.hosts.settings import StreamsSettings
+from moldau.streams.hosts.store_queries import run_query
 from moldau.streams.hosts.stream_thread import StreamThread
 from moldau.streams.machine.lifecycle import State, StateListener
+from moldau.streams.machine.store_queries import StateQueryRequest, StateQueryResult
 from moldau.streams.serdes import SerdeLike
 from moldau.streams.topology.topology import Topology
 
@@ -188,6 +190,13 @@ class KafkaStreams:
         """The metrics of the application and its threads, by Kafka's names."""
         return self.instance.metrics.metrics()
 
+    def svg(self) -> str:
+        """A picture of the topology with the records per second of this instance, as of now.
+
+        Sources and sinks have a rate; with `metrics.recording.level=DEBUG` all nodes do.
+        """
+        return self.instance.picture()
+
     # Queries.
 
     def store(self, name: str, *, stale: bool = False) -> LocalStore:
@@ -196,6 +205,14 @@ class KafkaStreams:
         `stale` also reads tasks that are being restored, and standby tasks.
         """
         return self.queries.store(name, stale=stale)
+
+    def query(self, request: StateQueryRequest) -> StateQueryResult:
+        """Ask the partitions of a store that are in this instance (KIP-796).
+
+        >>> request = StateQueryRequest(store="counts", query=KeyQuery("hello"))
+        >>> print(streams.query(request).only_partition_result)
+        """
+        return run_query(self.queries, request)
 
     def query_metadata_for_key(
         self, store: str, key: Any, key_serde: SerdeLike = "string"

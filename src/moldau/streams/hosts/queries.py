@@ -160,33 +160,33 @@ class Queries:
     """See the module."""
 
     def __init__(self, host: QueryHost) -> None:
-        self._host = host
+        self.host = host
 
     def store(self, name: str, *, stale: bool = False) -> LocalStore:
         """A store by name; `stale` also reads restoring and standby tasks."""
-        self._subtopology(name)
-        if not self._host.is_queryable:
+        self.subtopology(name)
+        if not self.host.is_queryable:
             raise InvalidStateStoreError(
                 f"Cannot get state store {name}: the application is not running"
             )
         return LocalStore(self, name, stale)
 
-    def _subtopology(self, name: str) -> SubTopology | None:
+    def subtopology(self, name: str) -> SubTopology | None:
         """The sub-topology of a store; `None` for a global one."""
-        if name in self._host.global_stores:
+        if name in self.host.global_stores:
             return None
-        for each in self._host.plan.subtopologies:
+        for each in self.host.plan.subtopologies:
             if name in each.stores:
                 return each
         raise InvalidStateStoreError(f"The state store, {name}, does not exist in the topology.")
 
     def read(self, name: str, read: Read, *, stale: bool = False) -> dict[int, Any]:
         """What `read` returns for the store of each local partition."""
-        subtopology = self._subtopology(name)
+        subtopology = self.subtopology(name)
         if subtopology is None:
-            return {0: read(self._host.global_stores[name])}
+            return {0: read(self.host.global_stores[name])}
         found: dict[int, Any] = {}
-        for thread in self._host.threads:
+        for thread in self.host.threads:
 
             def on_thread(thread: StreamThread = thread) -> dict[int, Any]:
                 return {
@@ -205,21 +205,27 @@ class Queries:
 
     def partition_of(self, name: str, key: Any, key_serde: SerdeLike) -> int:
         """The partition of a key, by the default partitioner."""
-        subtopology = self._subtopology(name)
+        subtopology = self.subtopology(name)
         if subtopology is None:
             return 0
         chosen = serde(key_serde)
         data = None if chosen is None else chosen.serialize(name, key)
         if data is None:
             raise InvalidStateStoreError(f"the key {key!r} of store {name} has no bytes")
-        counts = self._host.partition_counts
-        count = max(counts.get(topic, 0) for topic in subtopology.inputs(counts))
-        return default_partition(data, count)
+        return default_partition(data, self.partition_count(name))
+
+    def partition_count(self, name: str) -> int:
+        """How many partitions a store has."""
+        subtopology = self.subtopology(name)
+        if subtopology is None:
+            return 1
+        counts = self.host.partition_counts
+        return max(counts.get(topic, 0) for topic in subtopology.inputs(counts))
 
     def metadata_for_key(self, name: str, key: Any, key_serde: SerdeLike) -> KeyQueryMetadata:
         """Which instance has a key of a store."""
         partition = self.partition_of(name, key, key_serde)
-        subtopology = self._subtopology(name)
+        subtopology = self.subtopology(name)
         if subtopology is None:
             return KeyQueryMetadata(None, (), 0)
         task = TaskId(subtopology.number, partition)
@@ -238,7 +244,7 @@ class Queries:
 
     def metadata_for_store(self, name: str) -> list[StreamsMetadata]:
         """The instances that have a partition of a store."""
-        self._subtopology(name)
+        self.subtopology(name)
         return [
             each
             for each in self.all_metadata()
@@ -247,13 +253,13 @@ class Queries:
 
     def _hosts(self) -> Mapping[str, HostTasks]:
         found: dict[str, HostTasks] = {}
-        for placed in self._host.placements:
+        for placed in self.host.placements:
             found.update(placed.hosts)
         return found
 
     def _metadata(self, host: str, tasks: HostTasks) -> StreamsMetadata:
-        plan = self._host.plan
-        partitions = plan.tasks(self._host.partition_counts)
+        plan = self.host.plan
+        partitions = plan.tasks(self.host.partition_counts)
 
         def stores(ids: frozenset[TaskId]) -> frozenset[str]:
             numbers = {task.subtopology for task in ids}
@@ -280,11 +286,11 @@ class Queries:
     def lags(self) -> dict[str, dict[int, LagInfo]]:
         """How far each local store is behind its changelog, by store and partition."""
         positions: dict[TopicPartition, tuple[str, int]] = {}
-        for thread in self._host.threads:
+        for thread in self.host.threads:
             for task in [*thread.tasks.active.values(), *thread.tasks.standbys.values()]:
                 for log in task.logs:
                     positions[log.partition] = log.store, log.position
-        ends = self._host.admin.list_offsets(dict.fromkeys(positions, OffsetSpec.latest()))
+        ends = self.host.admin.list_offsets(dict.fromkeys(positions, OffsetSpec.latest()))
         found: dict[str, dict[int, LagInfo]] = {}
         for key, (store, position) in positions.items():
             found.setdefault(store, {})[key.partition] = LagInfo(position, ends[key].offset)

@@ -21,8 +21,8 @@ from moldau.http.authentication import authentication_of
 from moldau.http.config import HttpConfig
 from moldau.http.keys import http_keys
 from moldau.http.machine.errors import HttpError
-from moldau.http.machine.routes import Parameter, Route
-from moldau.http.request import Request
+from moldau.http.machine.routes import JSON, Parameter, Route
+from moldau.http.request import Answer, Request
 from moldau.http.server import HttpServer
 from moldau.streams.errors import InvalidStateStoreError
 from moldau.streams.hosts.kafka_streams import KafkaStreams
@@ -32,6 +32,7 @@ from moldau.streams.records import ValueAndTimestamp, Windowed
 FORWARDED = "x-moldau-forwarded"
 ENTRIES_MAX = 1000
 _FORWARD_S = 10.0
+_SVG = "image/svg+xml"
 _START_S = 30.0
 _KEYS = http_keys("")
 _SERDE = Parameter(name="serde", description="serde of the key: string, long, integer, json, ...")
@@ -111,6 +112,7 @@ class QueryServer:
     def _service(self) -> Service:
         routes = [
             ("/state", self._stores, "the stores of this instance, with their lag", ()),
+            ("/topology.svg", self._picture, "the topology, with the rates of its nodes", ()),
             ("/instances", self._instances, "all instances of the application", ()),
             ("/state/{store}/keys/{key}", self._key, "the value of a key", ("as_of", "serde")),
             (
@@ -142,6 +144,7 @@ class QueryServer:
                     path=path,
                     handler=handler,
                     summary=summary,
+                    produces=(_SVG if path.endswith(".svg") else JSON,),
                     parameters=tuple(
                         _SERDE if name == "serde" else Parameter(name=name) for name in names
                     ),
@@ -161,6 +164,9 @@ class QueryServer:
             }
             for store, partitions in sorted(lags.items())
         }
+
+    async def _picture(self, request: Request) -> Answer:
+        return Answer(body=self._streams.svg().encode(), media_type=_SVG)
 
     async def _instances(self, request: Request) -> Any:
         return [

@@ -69,9 +69,7 @@ class Restorer:
     def is_idle(self) -> bool:
         return not self._logs and not self._waiting
 
-    def add_active(
-        self, task: HostedTask, committed: Committed
-    ) -> None:
+    def add_active(self, task: HostedTask, committed: Committed) -> None:
         """Restore a task whose inputs continue at `committed`."""
         task.stage = Stage.RESTORING
         self._waiting.append((task, committed))
@@ -105,7 +103,7 @@ class Restorer:
             return complete
         records = self._consumer.poll(timeout)
         next_offsets = records.next_offsets()
-        for key in {*next_offsets, *records.partitions()}:
+        for key in dict.fromkeys((*next_offsets, *records.partitions())):
             log = self._logs.get(key)
             if log is not None:
                 self._apply(log, records.records(key), next_offsets.get(key))
@@ -156,9 +154,7 @@ class Restorer:
         self._assign()
         return complete
 
-    def _ends(
-        self, task: HostedTask, committed: Committed
-    ) -> dict[TopicPartition, int] | None:
+    def _ends(self, task: HostedTask, committed: Committed) -> dict[TopicPartition, int] | None:
         """Where restoring ends; `None` while a transaction is open in one of the changelogs."""
         ends: dict[TopicPartition, int] = {}
         asked = []
@@ -193,9 +189,7 @@ class Restorer:
         """Stop reading changelogs that are restored; the tasks that have all of theirs."""
         complete = []
         done = [
-            log
-            for log in self._logs.values()
-            if log.end != FOLLOWED and log.position >= log.end
+            log for log in self._logs.values() if log.end != FOLLOWED and log.position >= log.end
         ]
         for log in done:
             key = log.partition
@@ -223,7 +217,7 @@ class Restorer:
             self._consumer.unsubscribe()
             return
         self._consumer.assign(sorted(wanted))
-        for key in wanted - before:
+        for key in sorted(wanted - before):
             self._consumer.seek(key, self._logs[key].position)
 
     def _tell(self, what: str, log: StoreLog, *arguments: int) -> None:

@@ -73,6 +73,9 @@ class StreamsSettings:
     poll_ms: int
     num_stream_threads: int
     num_standby_replicas: int
+    max_warmup_replicas: int
+    acceptable_recovery_lag: int
+    probing_rebalance_interval_ms: int
     max_task_idle_ms: int
     buffered_records_per_partition: int
     task_timeout_ms: int
@@ -117,6 +120,9 @@ class StreamsSettings:
             poll_ms=values["poll.ms"],
             num_stream_threads=values["num.stream.threads"],
             num_standby_replicas=values["num.standby.replicas"],
+            max_warmup_replicas=values["max.warmup.replicas"],
+            acceptable_recovery_lag=values["acceptable.recovery.lag"],
+            probing_rebalance_interval_ms=values["probing.rebalance.interval.ms"],
             max_task_idle_ms=values["max.task.idle.ms"],
             buffered_records_per_partition=values["buffered.records.per.partition"],
             task_timeout_ms=values["task.timeout.ms"],
@@ -137,6 +143,11 @@ class StreamsSettings:
                 if name.startswith(_TOPIC)
             },
         )
+
+    @property
+    def is_debug(self) -> bool:
+        """Whether metrics of the level DEBUG are recorded."""
+        return bool(self.values["metrics.recording.level"] != "INFO")
 
     @property
     def isolation_level(self) -> str:

@@ -45,6 +45,7 @@ group.protocol                                string   classic      m    ~{STREA
 log.summary.interval.ms                       long     120000       l
 max.task.idle.ms                              long     0            m    >=-1
 max.warmup.replicas                           int      2            m    >=1
+metrics.recording.level                       string   INFO         l    {INFO,DEBUG,TRACE}
 num.standby.replicas                          int      0            h    >=0
 num.stream.threads                            int      1            m    >=1
 poll.ms                                       long     100          l    >=0
@@ -80,11 +81,6 @@ STREAMS_KEYS = ConfigDef(parse_table(_TABLE))
 
 #: Keys that are accepted and change nothing, by the reason.
 NO_EFFECT: Reasons = {
-    "tasks move at once, and standby tasks keep the state that they need": (
-        "acceptable.recovery.lag",
-        "max.warmup.replicas",
-        "probing.rebalance.interval.ms",
-    ),
     "racks are not considered when tasks are placed": ("rack.aware.assignment.",),
     "stores are chosen in the program, not by name of a Java class": (
         "dsl.store.suppliers.class",

@@ -18,6 +18,7 @@ from typing import Any, Protocol, TypeVar
 
 from moldau.client import Admin, Consumer
 from moldau.client.consumer import GroupMembershipOperation
+from moldau.client.environment import ENVIRONMENT
 from moldau.client.errors import KafkaError, WakeupError
 from moldau.streams.errors import InvalidStateStoreError, StreamsError, TaskMigratedError
 from moldau.streams.hosts.assignor import TaskAssignor
@@ -28,11 +29,12 @@ from moldau.streams.hosts.task_factory import TaskFactory
 from moldau.streams.hosts.task_manager import TaskManager
 from moldau.streams.hosts.thread_metrics import ThreadMetrics
 from moldau.streams.hosts.writing import MIGRATED, Writer
+from moldau.streams.machine.commit_schedule import CommitSchedule
 from moldau.streams.machine.lifecycle import ThreadState, UncaughtExceptionResponse
-from moldau.streams.machine.placement import MemberState, Placed
+from moldau.streams.machine.placement import MemberState, Placed, Rules
 from moldau.streams.machine.subtopologies import Plan
 
-_ANNOUNCE_S = 10.0
+_ANNOUNCE_MS = 10_000
 
 T = TypeVar("T")
 
@@ -65,7 +67,7 @@ class ThreadHost(Protocol):
 
     def factory(self, writer: Writer) -> TaskFactory: ...
 
-    def thread_metrics(self, name: str) -> ThreadMetrics: ...
+    def thread_metrics(self, name: str, state: Callable[[], str]) -> ThreadMetrics: ...
 
     def on_thread_state(self, thread: StreamThread, state: ThreadState) -> None: ...
 
@@ -91,12 +93,14 @@ class StreamThread:
         self._settings = settings = host.settings
         self._stopping = threading.Event()
         self._leave = True
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
-        self.metrics = host.thread_metrics(name)
+        self._thread = threading.Thread(target=self.run, name=name, daemon=True)
+        self._clock = ENVIRONMENT.get().clock()
+        self.metrics = host.thread_metrics(name, lambda: self.state.name)
         self._writer = Writer(
             self._producer_settings,
             exactly_once=settings.exactly_once,
             task_timeout_ms=settings.task_timeout_ms,
+            clock=self._clock,
         )
         self._restorer = Restorer(
             settings.consumer(
@@ -113,12 +117,14 @@ class StreamThread:
             self._restorer,
             self.metrics,
             enter=self._enter,
+            clock=self._clock,
         )
         self._placement = self._make_placement()
         self._placed = self._placement.placed
         self._consumer: Consumer[Any, Any] | None = None
-        self._commit_due_ms = 0
+        self._commits = CommitSchedule(settings.commit_interval_ms, 0)
         self._purge_due_ms = 0
+        self._probe_due_ms: int | None = None
         self._calls: deque[tuple[Future[Any], Callable[[], Any]]] = deque()
 
     # From other threads.
@@ -194,7 +200,11 @@ class StreamThread:
             )
         return TaskAssignor(
             host.plan,
-            standby_replicas=settings.num_standby_replicas,
+            rules=Rules(
+                standby_replicas=settings.num_standby_replicas,
+                max_warmup_replicas=settings.max_warmup_replicas,
+                acceptable_recovery_lag=settings.acceptable_recovery_lag,
+            ),
             state=self._member_state,
             on_placed=on_placed,
         )
@@ -221,6 +231,7 @@ class StreamThread:
             process_id=self._host.process_id,
             endpoint=self._settings.application_server,
             standby=frozenset(self.tasks.standbys),
+            offsets=self.tasks.changelog_offsets(),
             shutdown=self._host.shutdown_requested,
         )
 
@@ -235,8 +246,8 @@ class StreamThread:
         self._consumer = Consumer(self._consumer_settings())
         self.tasks.use(self._consumer)
         self._subscribe()
-        now_ms = _now_ms()
-        self._commit_due_ms = now_ms + self._settings.commit_interval_ms
+        now_ms = self._clock.elapsed_ms()
+        self._commits = CommitSchedule(self._settings.commit_interval_ms, now_ms)
         self._purge_due_ms = now_ms + self._settings.repartition_purge_interval_ms
 
     def _subscribe(self) -> None:
@@ -257,7 +268,8 @@ class StreamThread:
             self.state = state
             self._host.on_thread_state(self, state)
 
-    def _run(self) -> None:
+    def run(self) -> None:
+        """The whole life of the thread; `start` lets a thread of its own do it."""
         response = None
         try:
             self._enter(ThreadState.STARTING)
@@ -287,15 +299,20 @@ class StreamThread:
             tasks.pause(self._host.is_paused)
             if tasks.restore() and self.state is ThreadState.PARTITIONS_ASSIGNED:
                 self._enter(ThreadState.RUNNING)
-            tasks.process(_now_ms())
-            tasks.punctuate(time.time_ns() // 1_000_000)
-            now_ms = _now_ms()
-            if now_ms >= self._commit_due_ms or tasks.commit_requested:
+            tasks.process(self._clock.elapsed_ms())
+            tasks.punctuate(self._clock.now_ms())
+            now_ms = self._clock.elapsed_ms()
+            requested, has_work = tasks.commit_requested, tasks.must_commit
+            if self._commits.is_due(now_ms, has_work=has_work, requested=requested):
                 tasks.commit()
-                self._commit_due_ms = _now_ms() + self._settings.commit_interval_ms
+                self._commits.begun(now_ms)
             if now_ms >= self._purge_due_ms:
                 tasks.purge(self._host.admin)
                 self._purge_due_ms = now_ms + self._settings.repartition_purge_interval_ms
+            if self._probe_due_ms is not None and now_ms >= self._probe_due_ms:
+                self._probe_due_ms = None
+                self.consumer.enforce_rebalance("warm-up copies may have caught up")
+            self.metrics.turned()
         except TaskMigratedError as error:
             self._join_again(error)
         except WakeupError:
@@ -316,12 +333,12 @@ class StreamThread:
 
     def _wait_s(self) -> float:
         """How long a poll may wait: not at all while there is something to do."""
-        now_ms = _now_ms()
+        now_ms = self._clock.elapsed_ms()
         if self.tasks.is_busy(now_ms):
             return 0.0
         limit_ms = self._settings.poll_ms
         if self.tasks.must_commit:
-            limit_ms = min(limit_ms, max(0, self._commit_due_ms - now_ms))
+            limit_ms = min(limit_ms, self._commits.wait_ms(now_ms))
         return limit_ms / 1000
 
     def _follow_placement(self) -> None:
@@ -330,6 +347,8 @@ class StreamThread:
             self._placed = placed
             self._host.refresh_topics()
             self.tasks.update_standbys(placed)
+            interval_ms = self._settings.probing_rebalance_interval_ms
+            self._probe_due_ms = self._clock.elapsed_ms() + interval_ms if placed.probe else None
 
     def _join_again(self, error: TaskMigratedError) -> None:
         """Abort, forget all tasks, and join again."""
@@ -344,10 +363,10 @@ class StreamThread:
 
     def _announce_shutdown(self) -> None:
         """Join once more, so that the leader passes it on to all instances."""
-        deadline = time.monotonic() + _ANNOUNCE_S
+        deadline_ms = self._clock.elapsed_ms() + _ANNOUNCE_MS
         try:
             self.consumer.enforce_rebalance("shutdown of the application")
-            while not self._placement.placed.shutdown and time.monotonic() < deadline:
+            while not self._placement.placed.shutdown and self._clock.elapsed_ms() < deadline_ms:
                 self.consumer.poll(0.1)
         except (KafkaError, StreamsError) as error:
             _log.warning("%s: the shutdown could not be announced: %s", self.name, error)
@@ -375,7 +394,3 @@ class StreamThread:
                 GroupMembershipOperation.REMAIN_IN_GROUP,
             )
             consumer.close(operation=leave if self._leave else remain)
-
-
-def _now_ms() -> int:
-    return time.monotonic_ns() // 1_000_000

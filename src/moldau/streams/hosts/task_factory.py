@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 from moldau.client.topics import TopicPartition
 from moldau.streams.hosts.hosted_task import HostedTask
+from moldau.streams.hosts.metering import TaskMeter
 from moldau.streams.hosts.partitioning import default_partition
 from moldau.streams.hosts.planning import changelog_name, topic_name
 from moldau.streams.hosts.settings import StreamsSettings
-from moldau.streams.hosts.state_directory import StateDirectory
 from moldau.streams.hosts.writing import Writer
 from moldau.streams.machine.definitions import Definition, SinkDefinition, SourceDefinition
 from moldau.streams.machine.subtopologies import Plan, TaskId
 from moldau.streams.machine.task import Task, TaskSettings
 from moldau.streams.stores._cache import RecordCache
+from moldau.streams.stores.base import TaskState
 from moldau.streams.topology.assembly import Assembly
+
+
+class TaskStates(Protocol):
+    """Where the tasks of an instance keep their local state; a `StateDirectory` is one."""
+
+    def open_task(self, task_id: TaskId) -> TaskState | None: ...
+
+    def delete_task(self, task_id: TaskId) -> None: ...
 
 
 class TaskFactory:
@@ -30,7 +39,7 @@ class TaskFactory:
         settings: StreamsSettings,
         writer: Writer,
         global_stores: Mapping[str, Any],
-        directory: StateDirectory,
+        directory: TaskStates,
         cache: RecordCache | None,
     ) -> None:
         self._assembly = assembly
@@ -47,6 +56,7 @@ class TaskFactory:
     def make(self, task_id: TaskId, partitions: frozenset[TopicPartition]) -> HostedTask:
         """A task whose stores are empty; without partitions a standby task."""
         subtopology = self._subtopologies[task_id.subtopology]
+        meter = TaskMeter(is_debug=self._settings.is_debug, topic_name=self._names.__getitem__)
         assembly, application_id = self._assembly, self._settings.application_id
         settings = TaskSettings(
             application_id=application_id,
@@ -62,19 +72,21 @@ class TaskFactory:
             },
             state=self._directory.open_task(task_id) if subtopology.is_stateful else None,
             cache=self._cache,
-            processor_wrapper=self._settings.processor_wrapper,
+            processor_wrapper=meter.wrapper(self._settings.processor_wrapper),
+            meter=meter,
             persistent_stores=self._persistent_default,
             partition_of=default_partition,
         )
         changelogs = {each.topic for each in subtopology.changelogs.values() if not each.is_source}
+        definitions = [self._definition(name) for name in subtopology.nodes]
         task = Task(
-            [self._definition(name) for name in subtopology.nodes],
+            definitions,
             assembly.stores,
             settings,
-            self._writer.collector(frozenset(changelogs)),
+            self._writer.collector(frozenset(changelogs), meter.produced),
             self._global_stores,
         )
-        return self._hosted(task_id, partitions, task)
+        return self._hosted(task_id, partitions, task, definitions, meter)
 
     def wipe(self, task_id: TaskId) -> None:
         """Delete the local state of a task that is closed."""
@@ -93,7 +105,9 @@ class TaskFactory:
 
     def promoted(self, standby: HostedTask, partitions: frozenset[TopicPartition]) -> HostedTask:
         """A standby task as an active one, with its stores as they are."""
-        task = self._hosted(standby.id, partitions, standby.task)
+        task = self._hosted(
+            standby.id, partitions, standby.task, standby.definitions, standby.meter
+        )
         task.logs = standby.logs
         return task
 
@@ -102,6 +116,8 @@ class TaskFactory:
         task_id: TaskId,
         partitions: frozenset[TopicPartition],
         task: Task,
+        definitions: Sequence[Definition],
+        meter: TaskMeter,
     ) -> HostedTask:
         return HostedTask(
             task_id,
@@ -109,6 +125,8 @@ class TaskFactory:
             task,
             idle_ms=self._settings.max_task_idle_ms,
             buffered_max=self._settings.buffered_records_per_partition,
+            definitions=definitions,
+            meter=meter,
         )
 
     def offset_reset(self, topic: str) -> str | None:

@@ -15,6 +15,7 @@ from moldau.client import Admin, Consumer
 from moldau.client.admin import RecordsToDelete
 from moldau.client.consumer import ConsumerRebalanceListener, ConsumerRecords
 from moldau.client.topics import TopicPartition
+from moldau.clock import Clock
 from moldau.streams.errors import StreamsError
 from moldau.streams.hosts.hosted_task import HostedTask, Stage, waiting
 from moldau.streams.hosts.restoring import Restorer
@@ -45,6 +46,7 @@ class TaskManager(ConsumerRebalanceListener):
         metrics: ThreadMetrics,
         *,
         enter: Callable[[ThreadState], None],
+        clock: Clock,
     ) -> None:
         self._plan = plan
         self._factory = factory
@@ -52,6 +54,7 @@ class TaskManager(ConsumerRebalanceListener):
         self._restorer = restorer
         self._metrics = metrics
         self._enter = enter
+        self._clock = clock
         self.active: dict[TaskId, HostedTask] = {}
         self.standbys: dict[TaskId, HostedTask] = {}
         self._new: list[HostedTask] = []
@@ -117,23 +120,26 @@ class TaskManager(ConsumerRebalanceListener):
         """One turn of every task."""
         if self._paused:
             return
-        started = time.monotonic_ns()
-        count = 0
+        started = began = time.monotonic_ns()
+        count, spent = 0, {}
         for task in self._running():
-            began = time.monotonic_ns()
+            began_ms = self._clock.elapsed_ms()
             done = task.process(now_ms, self._turn_records, self._lag)
             if done:
                 count += done
-                self._adapt(done, (time.monotonic_ns() - began) / 1e6)
+                self._adapt(done, self._clock.elapsed_ms() - began_ms)
+                before, began = began, time.monotonic_ns()
+                spent[task.id] = began - before
+                self._metrics.task_processed(task, done, began - before, self._clock.now_ms())
                 to_resume = task.inputs.to_resume()
                 if to_resume:
                     self.consumer.resume([TopicPartition(*key) for key in to_resume])
         if count:
-            self._metrics.processed(time.monotonic_ns() - started, count)
+            self._metrics.processed(time.monotonic_ns() - started, count, spent)
             if not waiting(self.active.values()):
                 self._writer.push()
 
-    def _adapt(self, count: int, spent_ms: float) -> None:
+    def _adapt(self, count: int, spent_ms: int) -> None:
         """Choose how many records make a turn, by how long they take."""
         if count == self._turn_records and spent_ms < _TURN_MS / 2:
             self._turn_records = min(_TURN_RECORDS_MAX, self._turn_records * 2)
@@ -148,7 +154,7 @@ class TaskManager(ConsumerRebalanceListener):
             started = time.monotonic_ns()
             if task.task.punctuate_wall_clock(wall_clock_ms):
                 task.commit_needed = True
-                self._metrics.punctuated(time.monotonic_ns() - started)
+                self._metrics.punctuated(task, time.monotonic_ns() - started)
 
     def pause(self, paused: bool) -> None:
         """Stop or go on processing; the thread remains a member of its group."""
@@ -170,7 +176,7 @@ class TaskManager(ConsumerRebalanceListener):
             for task in changed:
                 task.on_committed(ends)
             self._consumed.update((key, each.offset) for key, each in offsets.items())
-            self._metrics.committed(time.monotonic_ns() - started, len(changed))
+            self._metrics.committed(time.monotonic_ns() - started, changed)
         if closing:
             for task in [*self._running(), *self.standbys.values()]:
                 task.checkpoint()
@@ -279,7 +285,7 @@ class TaskManager(ConsumerRebalanceListener):
         if not self._restorer.is_idle:
             waits = self._restorer.has_active and not waiting(self.active.values())
             for task in self._restorer.poll(_RESTORE_POLL_S if waits else 0.0):
-                task.start(time.time_ns() // 1_000_000)
+                task.start(self._clock.now_ms())
                 self.consumer.resume(sorted(task.partitions))
             for task in self._restorer.take_corrupted():
                 self._start_over(task)
@@ -317,13 +323,22 @@ class TaskManager(ConsumerRebalanceListener):
 
     def update_standbys(self, placed: Placed) -> None:
         """Follow the changelogs of the tasks that this member keeps copies of."""
-        for task_id in set(self.standbys) - placed.standby:
+        for task_id in sorted(set(self.standbys) - placed.standby):
             standby = self.standbys.pop(task_id)
             self._restorer.remove(standby)
             standby.close()
         for task_id in sorted(placed.standby - set(self.standbys) - set(self.active)):
             standby = self.standbys[task_id] = self._factory.make(task_id, frozenset())
             self._restorer.add_standby(standby)
+
+    def changelog_offsets(self) -> dict[TaskId, int]:
+        """How far this member has the changelogs of its tasks, for who places them."""
+        tasks = (*self.standbys.values(), *self.active.values())
+        return {
+            task.id: sum(log.position for log in task.logs if not log.is_source)
+            for task in tasks
+            if task.logs
+        }
 
     def close(self) -> None:
         """Close all tasks; what is not committed is given up."""

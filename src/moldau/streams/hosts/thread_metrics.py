@@ -1,19 +1,23 @@
-"""Metrics with Kafka Streams' names: of the application, of its threads and of its tasks."""
+"""Metrics with Kafka Streams' names, of the application and its threads."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import partial
+import time
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from moldau.client.metrics import MetricName, Metrics
 from moldau.client.metrics.tables import Row, add_sensors
 from moldau.streams.hosts.hosted_task import HostedTask
+from moldau.streams.hosts.task_metrics import TaskMetrics
 from moldau.streams.machine.subtopologies import TaskId
 
 THREAD_GROUP: Final = "stream-thread-metrics"
-TASK_GROUP: Final = "stream-task-metrics"
 CLIENT_GROUP: Final = "stream-metrics"
+#: What a thread's time goes into.
+_SHARES: Final = ("poll", "process", "punctuate", "commit")
+#: How often the shares are looked at.
+_SHARE_NS: Final = 1_000_000_000
 
 
 def _timed(sensor: str, what: str, verb: str) -> tuple[Row, ...]:
@@ -31,6 +35,7 @@ _THREAD: Final[tuple[Row, ...]] = (
     *_timed("poll", "polls", "poll"),
     *_timed("process", "processed records", "process a batch of records"),
     *_timed("punctuate", "punctuations", "punctuate"),
+    *((f"{name}-ratio", "value", f"{name}-ratio", f"share of time: {name}") for name in _SHARES),
     ("poll-records", "avg", "poll-records-avg", "average number of records of a poll"),
     ("poll-records", "max", "poll-records-max", "largest number of records of a poll"),
     ("process-records", "avg", "process-records-avg", "average records per turn of the loop"),
@@ -42,86 +47,120 @@ _THREAD: Final[tuple[Row, ...]] = (
 )
 
 
-#: What a task shows: name, meaning, and how it is read.
-_TASK: Final[tuple[tuple[str, str, Callable[[HostedTask], float]], ...]] = (
-    ("process-total", "processed records", lambda task: float(task.processed)),
-    (
-        "dropped-records-total",
-        "records that were dropped: late, without a key, or refused by a handler",
-        lambda task: float(task.task.dropped),
-    ),
-    (
-        "active-buffer-count",
-        "records that are fetched and not processed",
-        lambda task: float(len(task.inputs)),
-    ),
-    (
-        "restore-remaining-records-total",
-        "offsets of changelogs that are still to be restored",
-        lambda task: float(sum(max(0, log.end - log.position) for log in task.logs)),
-    ),
-)
-
-
 class ThreadMetrics:
     """What happens in a thread. Nothing here is called per record."""
 
-    def __init__(self, metrics: Metrics, thread_id: str, start_time_ms: int) -> None:
+    def __init__(
+        self,
+        metrics: Metrics,
+        thread_id: str,
+        start_time_ms: int,
+        *,
+        process_id: str = "",
+        state: Callable[[], str] = str,
+    ) -> None:
         self._metrics = metrics
-        tags = self._tags = {"thread-id": thread_id}
-        self._tasks: dict[TaskId, list[MetricName]] = {}
+        self._thread_id = thread_id
+        tags = {"thread-id": thread_id}
+        self._tasks: dict[TaskId, TaskMetrics] = {}
         self._prefix = f"{thread_id}."
         self._sensors = add_sensors(metrics, THREAD_GROUP, _THREAD, prefix=self._prefix, tags=tags)
+        self._spent_ns = dict.fromkeys(_SHARES, 0)
+        self._blocked_ns = 0
+        self._since_ns = time.monotonic_ns()
+
+        def gauge(name: str, what: str, value: Callable[[], Any], **more: str) -> MetricName:
+            return metrics.add_gauge(name, THREAD_GROUP, what, value, {**tags, **more})
+
         self._gauges = [
-            metrics.add_gauge(
-                "thread-start-time", THREAD_GROUP, "when it started", lambda: start_time_ms, tags
-            )
+            gauge("thread-start-time", "when it started", lambda: start_time_ms),
+            gauge("state", "state of the thread", state),
+            gauge("thread-state", "state of the thread", state, **{"process-id": process_id}),
+            gauge(
+                "blocked-time-ns-total",
+                "time that the thread waited for brokers, ns",
+                lambda: float(self._blocked_ns),
+            ),
         ]
 
     def _timed(self, sensor: str, spent_ns: int, count: int) -> None:
         now_ms = self._metrics.now_ms()
         self._sensors[f"{sensor}-latency"].record(spent_ns / 1e6, now_ms)
         self._sensors[sensor].record(count, now_ms)
+        self._spent_ns[sensor] += spent_ns
+
+    def turned(self) -> None:
+        """A turn of the loop has ended: what its time went into."""
+        now_ns = time.monotonic_ns()
+        if now_ns - self._since_ns < _SHARE_NS:
+            return
+        whole, self._since_ns = now_ns - self._since_ns, now_ns
+        for name, spent_ns in self._spent_ns.items():
+            self._sensors[f"{name}-ratio"].record(spent_ns / whole)
+            self._spent_ns[name] = 0
 
     def polled(self, spent_ns: int, records: int) -> None:
         self._timed("poll", spent_ns, 1)
+        self._blocked_ns += spent_ns
         self._sensors["poll-records"].record(records)
 
-    def processed(self, spent_ns: int, records: int) -> None:
+    def processed(self, spent_ns: int, records: int, by_task: Mapping[TaskId, int]) -> None:
+        """A turn processed `records`; `by_task` has the time that each task took, ns."""
         self._timed("process", spent_ns, records)
         self._sensors["process-records"].record(records)
+        for task_id, took_ns in by_task.items():
+            if task_id in self._tasks:
+                self._tasks[task_id].shared(took_ns / max(1, spent_ns))
 
-    def punctuated(self, spent_ns: int) -> None:
+    def task_processed(self, task: HostedTask, count: int, spent_ns: int, now_ms: int) -> None:
+        metrics = self._tasks.get(task.id)
+        if metrics is not None:
+            metrics.processed(count, spent_ns, task.times, now_ms)
+
+    def punctuated(self, task: HostedTask, spent_ns: int) -> None:
         self._timed("punctuate", spent_ns, 1)
+        if task.id in self._tasks:
+            self._tasks[task.id].punctuated(spent_ns)
 
-    def committed(self, spent_ns: int, tasks: int) -> None:
-        self._timed("commit", spent_ns, tasks)
+    def committed(self, spent_ns: int, tasks: Sequence[HostedTask]) -> None:
+        self._timed("commit", spent_ns, len(tasks))
+        self._blocked_ns += spent_ns
+        for task in tasks:
+            if task.id in self._tasks:
+                self._tasks[task.id].committed()
 
     def task_created(self, task: HostedTask) -> None:
         """Count it, and show how it does for as long as it is here."""
         self._sensors["task-created"].record()
-        tags = {**self._tags, "task-id": str(task.id)}
-        self._tasks[task.id] = [
-            self._metrics.add_gauge(name, TASK_GROUP, description, partial(gauge, task), tags)
-            for name, description, gauge in _TASK
-        ]
+        self._tasks[task.id] = TaskMetrics(self._metrics, self._thread_id, task)
 
     def task_closed(self, task: HostedTask) -> None:
         self._sensors["task-closed"].record()
-        for name in self._tasks.pop(task.id, ()):
-            self._metrics.remove(name)
+        closed = self._tasks.pop(task.id, None)
+        if closed is not None:
+            closed.close()
 
     def close(self) -> None:
         """The thread has ended: its metrics go."""
         for name in self._sensors:
             self._metrics.remove_sensor(self._prefix + name)
-        for gauge in (*self._gauges, *(name for each in self._tasks.values() for name in each)):
+        for gauge in self._gauges:
             self._metrics.remove(gauge)
+        for task in self._tasks.values():
+            task.close()
 
 
 def add_client_metrics(
-    metrics: Metrics, facts: Mapping[str, tuple[str, Callable[[], Any]]]
+    metrics: Metrics,
+    facts: Mapping[str, tuple[str, Callable[[], Any]]],
+    *,
+    client_id: str,
+    tags: Mapping[str, Mapping[str, str]],
 ) -> None:
-    """The metrics of the application as a whole: name, meaning, and how it is measured."""
+    """The metrics of the application as a whole: name, meaning, and how it is measured.
+
+    `tags` are those that a metric has beside the client's id.
+    """
     for name, (description, gauge) in facts.items():
-        metrics.add_gauge(name, CLIENT_GROUP, description, gauge)
+        own = {"client-id": client_id, **tags.get(name, {})}
+        metrics.add_gauge(name, CLIENT_GROUP, description, gauge, own)

@@ -7,7 +7,6 @@ at_least_once offsets are committed after everything that was written is acknowl
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
@@ -29,6 +28,7 @@ from moldau.client.errors import (
 from moldau.client.metrics import MetricName
 from moldau.client.producer import RecordFuture
 from moldau.client.topics import OffsetAndMetadata, TopicPartition
+from moldau.clock import Clock
 from moldau.streams.errors import StreamsError, TaskMigratedError
 from moldau.streams.records import Produced
 
@@ -60,10 +60,12 @@ class Writer:
         *,
         exactly_once: bool,
         task_timeout_ms: int,
+        clock: Clock,
     ) -> None:
         self._settings = settings
         self._exactly_once = exactly_once
         self._task_timeout_ms = task_timeout_ms
+        self._clock = clock
         self._producer: Producer | None = None
         self._send: Callable[..., RecordFuture] = self._send_first
         self._in_transaction = False
@@ -108,8 +110,10 @@ class Writer:
                 raise TaskMigratedError(f"the transaction could not begin: {error}") from error
             self._in_transaction = True
 
-    def collector(self, changelogs: frozenset[str]) -> Callable[[Produced], None]:
-        """What a task writes to."""
+    def collector(
+        self, changelogs: frozenset[str], counts: dict[str, list[int]]
+    ) -> Callable[[Produced], None]:
+        """What a task writes to; `counts` has records and bytes by topic, of sinks only."""
         last = self._last
 
         def collect(record: Produced) -> None:
@@ -124,6 +128,11 @@ class Writer:
             )
             if topic in changelogs and partition is not None:
                 last[topic, partition] = future
+                return
+            count = counts.get(topic)
+            if count is not None:
+                count[0] += 1
+                count[1] += len(record.value or b"") + len(record.key or b"")
 
         return collect
 
@@ -196,7 +205,7 @@ class Writer:
 
     def _patiently(self, call: Callable[[], T]) -> T:
         """Repeat a call that timed out, for up to task.timeout.ms."""
-        deadline = time.monotonic() + self._task_timeout_ms / 1000
+        deadline_ms = self._clock.elapsed_ms() + self._task_timeout_ms
         while True:
             try:
                 return call()
@@ -204,7 +213,7 @@ class Writer:
                 # For the loop, which looks for what there is to do after the commit.
                 continue
             except KafkaTimeoutError:
-                if time.monotonic() > deadline:
+                if self._clock.elapsed_ms() > deadline_ms:
                     raise
                 _log.warning("a call to the brokers timed out and is repeated", exc_info=True)
 
@@ -230,4 +239,3 @@ class Writer:
         if producer is not None:
             producer.close(timeout=0 if self._in_transaction else None)
         self._in_transaction = False
-

@@ -66,6 +66,8 @@ class Inputs(Generic[R]):
         self._buffered_max = buffered_max
         self._idle_since_ms: int | None = None
         self.paused: set[Partition] = set()
+        #: How often a partition that stayed empty was no longer waited for.
+        self.enforced = 0
 
     def __len__(self) -> int:
         if self._single is not None:
@@ -117,7 +119,9 @@ class Inputs(Generic[R]):
                 return False
         if self._idle_since_ms is None:
             self._idle_since_ms = now_ms
-        return now_ms - self._idle_since_ms >= self._idle_ms
+        is_due = now_ms - self._idle_since_ms >= self._idle_ms
+        self.enforced += is_due
+        return is_due
 
     def take(self, count_max: int) -> list[R]:
         """The next records, in the order in which they are to be processed. Call it after `ready`.

@@ -1,8 +1,13 @@
 """Decides which member of the group runs which task: the leader of a consumer group asks.
 
 Invariants: every task is active on at most one member, and on exactly one once its former owner has
-given it up; members have the same number of tasks, or one more; a task stays where it is while that
-allows it; a standby is in another process than its active task.
+given it up; members have the same number of tasks, or one more, once their processes have the state
+for it; a task stays where it is while that allows it; a standby is in another process than its
+active task.
+
+As in Kafka Streams' HighAvailabilityTaskAssignor, a task with state moves only to a process that
+has the state but for `acceptable_recovery_lag` offsets, as long as another one has it. Until then
+its new place gets a warm-up copy, of which there are so many at a time, and the group looks again.
 """
 
 from __future__ import annotations
@@ -25,6 +30,8 @@ class MemberState:
     endpoint: str = ""
     active: frozenset[TaskId] = frozenset()
     standby: frozenset[TaskId] = frozenset()
+    #: How far it has the changelogs of its tasks: the sum of their offsets.
+    offsets: Mapping[TaskId, int] = field(default_factory=dict)
     #: The member asks all instances of the application to stop.
     shutdown: bool = False
 
@@ -33,6 +40,7 @@ class MemberState:
             process=self.process_id,
             endpoint=self.endpoint,
             standby=_texts(self.standby),
+            offsets={str(task): offset for task, offset in sorted(self.offsets.items())},
             shutdown=self.shutdown,
         )
 
@@ -45,6 +53,10 @@ class MemberState:
             endpoint=str(given.get("endpoint") or ""),
             active=frozenset(active),
             standby=_tasks(given.get("standby")),
+            offsets={
+                TaskId.parse(task): int(offset)
+                for task, offset in (given.get("offsets") or {}).items()
+            },
             shutdown=bool(given.get("shutdown")),
         )
 
@@ -65,6 +77,8 @@ class Placed:
     standby: frozenset[TaskId] = frozenset()
     hosts: Mapping[str, HostTasks] = field(default_factory=dict)
     shutdown: bool = False
+    #: Tasks wait for warm-up copies: this member asks for another rebalance after a while.
+    probe: bool = False
 
     def encode(self) -> bytes:
         return _encode(
@@ -75,6 +89,7 @@ class Placed:
                 for name, tasks in sorted(self.hosts.items())
             },
             shutdown=self.shutdown,
+            probe=self.probe,
         )
 
     @classmethod
@@ -89,7 +104,17 @@ class Placed:
                 for name, (active, standby) in hosts.items()
             },
             shutdown=bool(given.get("shutdown")),
+            probe=bool(given.get("probe")),
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """What an application wants of its copies; the names are those of its settings."""
+
+    standby_replicas: int = 0
+    max_warmup_replicas: int = 2
+    acceptable_recovery_lag: int = 10_000
 
 
 def _texts(tasks: Collection[TaskId]) -> list[str]:
@@ -115,27 +140,97 @@ def place(
     tasks: Collection[TaskId],
     *,
     stateful: Collection[TaskId],
-    standby_replicas: int = 0,
+    rules: Rules | None = None,
 ) -> dict[str, Placed]:
     """Active and standby tasks of every member.
 
     A task that moves is given to nobody until its owner has given it up and joined again.
     """
-    target = _active(members, tasks, frozenset(stateful))
-    standbys = _standbys(members, target, stateful, standby_replicas)
+    rules = rules or Rules()
     owners = {task: member for member, state in members.items() for task in state.active}
+    target = _active(members, tasks, frozenset(stateful))
+    warmups = _hold_back(members, target, owners, stateful, rules)
+    standbys = _standbys(members, target, stateful, rules.standby_replicas)
+    standbys = {
+        member: mine | (warmups[member] - target[member]) for member, mine in standbys.items()
+    }
     placed = {
         member: frozenset(task for task in mine if owners.get(task, member) == member)
         for member, mine in target.items()
     }
     hosts = _hosts(members, placed, standbys)
     shutdown = any(state.shutdown for state in members.values())
+    # One member asks for all of them.
+    probes = min((member for member, mine in warmups.items() if mine), default=None)
     return {
         member: Placed(
-            active=placed[member], standby=standbys[member], hosts=hosts, shutdown=shutdown
+            active=placed[member],
+            standby=standbys[member],
+            hosts=hosts,
+            shutdown=shutdown,
+            probe=member == probes,
         )
         for member in members
     }
+
+
+class _Progress:
+    """Which process has how much of a task's state."""
+
+    def __init__(self, members: Mapping[str, MemberState], acceptable_lag: int) -> None:
+        self._members = members
+        self._acceptable_lag = acceptable_lag
+        self._offsets: dict[tuple[str, TaskId], int] = {}
+        self._ends: dict[TaskId, int] = {}
+        for state in members.values():
+            for task, offset in state.offsets.items():
+                key = state.process_id, task
+                self._offsets[key] = max(offset, self._offsets.get(key, 0))
+                self._ends[task] = max(offset, self._ends.get(task, 0))
+
+    def lag(self, member: str, task: TaskId) -> int:
+        """Behind the process that has most; threads of a process share its state."""
+        have = self._offsets.get((self._members[member].process_id, task), 0)
+        return self._ends.get(task, 0) - have
+
+    def has_caught_up(self, member: str, task: TaskId) -> bool:
+        return self.lag(member, task) <= self._acceptable_lag
+
+
+def _hold_back(
+    members: Mapping[str, MemberState],
+    target: dict[str, set[TaskId]],
+    owners: Mapping[TaskId, str],
+    stateful: Collection[TaskId],
+    rules: Rules,
+) -> dict[str, frozenset[TaskId]]:
+    """Leave tasks where their state is; the warm-up copies of where they belong."""
+    progress = _Progress(members, rules.acceptable_recovery_lag)
+    warmups: dict[str, set[TaskId]] = {member: set() for member in members}
+    places = {task: member for member, mine in target.items() for task in mine}
+    waiting = [
+        task
+        for task in sorted(stateful)
+        if task in places and not progress.has_caught_up(places[task], task)
+    ]
+    # Those that need the least come first: they free their room soonest.
+    waiting.sort(key=lambda task: (progress.lag(places[task], task), task))
+    count = 0
+    for task in waiting:
+        able = [member for member in members if progress.has_caught_up(member, task)]
+        if not able:
+            continue
+        owner = owners.get(task)
+        ranked = [
+            (each != owner, progress.lag(each, task), len(target[each]), each) for each in able
+        ]
+        chosen = min(ranked)[-1]
+        target[places[task]].discard(task)
+        target[chosen].add(task)
+        if count < rules.max_warmup_replicas:
+            warmups[places[task]].add(task)
+            count += 1
+    return {member: frozenset(mine) for member, mine in warmups.items()}
 
 
 def _active(

@@ -29,7 +29,7 @@ from moldau.streams.records import Headers, Produced, Record, RecordContext, Tas
 from moldau.streams.serdes import SessionWindowedSerde, TimeWindowedSerde
 from moldau.streams.stores._cache import RecordCache
 from moldau.streams.stores._tables import ChangelogWriter
-from moldau.streams.stores.base import ChangelogRecord, StoreBuilder, TaskState
+from moldau.streams.stores.base import ChangelogRecord, Meter, StoreBuilder, TaskState
 from moldau.streams.stores.read_only import read_only
 
 Collector = Callable[[Produced], None]
@@ -123,6 +123,8 @@ class TaskSettings:
     cache: RecordCache | None = None
     #: Wraps every processor; Kafka Streams' `processor.wrapper.class`.
     processor_wrapper: ProcessorWrapper = no_wrapper
+    #: Measures what is done to stores, for metrics.
+    meter: Meter | None = None
     #: The time of records of sources that name no extractor.
     timestamp_extractor: TimestampExtractor | None = None
     #: The partition of a key's bytes among a number of partitions, for windowed keys.
@@ -178,7 +180,7 @@ class Task:
         self._partition = settings.partition
         self.progress = Progress()
         self._stores = TaskStores(
-            settings.state, settings.persistent_stores, settings.cache, self.core
+            settings.state, settings.persistent_stores, settings.cache, self.core, settings.meter
         )
         self._schedules: dict[PunctuationType, list[_Schedule]] = {
             kind: [] for kind in PunctuationType

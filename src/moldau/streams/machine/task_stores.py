@@ -17,6 +17,7 @@ from moldau.streams.stores.base import (
     ChangelogRecord,
     Drop,
     Log,
+    Meter,
     Storage,
     StoreBuilder,
     StoreContext,
@@ -46,10 +47,12 @@ class TaskStores:
         persistent_default: bool,
         cache: RecordCache | None,
         runtime: TaskCore,
+        meter: Meter | None = None,
     ) -> None:
         self._state = state
         self._cache = cache
         self._runtime = runtime
+        self._meter = meter
         self._caches: list[StoreCache] = []
         self._persistent_default = persistent_default
         self._checkpoints: dict[str, int] = {}
@@ -74,19 +77,24 @@ class TaskStores:
         storage: Storage = MemoryStorage()
         if persistent and self._state is not None:
             storage = self._state.storage(name)
+        if self._meter is not None:
+            storage = self._meter.storage(name, storage)
         if changelog is not None:
             self._changelogs[name] = changelog
         cache = None
         # Without room no store is cached, which also sends the tombstones of rows that never were.
         if builder.caching and self._cache is not None and self._cache.bytes_max > 0:
-            cache = StoreCache(self._cache, self._runtime)
+            if self._meter is not None:
+                cache = self._meter.cache(name, self._cache, self._runtime)
+            else:
+                cache = StoreCache(self._cache, self._runtime)
             self._caches.append(cache)
-        context = StoreContext(
-            topic=topic, log=log, drop=drop, storage=storage, cache=cache
-        )
-        self.by_name[name] = builder.create(context)
+        context = StoreContext(topic=topic, log=log, drop=drop, storage=storage, cache=cache)
+        store = self.by_name[name] = builder.create(context)
         if on_disk and storage.is_used:
             self._persistent.add(name)
+        if self._meter is not None:
+            self._meter.created(name, store, persistent=name in self._persistent)
 
     def changelogs(self) -> list[Changelog]:
         """The changelogs of all stores that have one."""
@@ -106,14 +114,21 @@ class TaskStores:
         if changelog is not None and changelog[1]:
             # A table skips records without a key, and so does its restore.
             records = [record for record in records if record[0] is not None]
-        self.by_name[name].restore(records)
+        store = self.by_name[name]
+        if self._meter is not None:
+            self._meter.run(name, "restore", lambda: store.restore(records))
+        else:
+            store.restore(records)
         self.checkpoint({name: next_offset})
 
     def flush(self) -> None:
         """Write what is held back; what a store passes on may then wait in the next one."""
         while True:
-            for store in self.by_name.values():
-                store.flush()
+            for name, store in self.by_name.items():
+                if self._meter is not None:
+                    self._meter.run(name, "flush", store.flush)
+                else:
+                    store.flush()
             if not any(self._caches):
                 return
 

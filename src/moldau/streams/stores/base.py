@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from moldau.streams.records import Headers
-from moldau.streams.stores._cache import StoreCache
+from moldau.streams.records import Headers, TaskCore
+from moldau.streams.stores._cache import RecordCache, StoreCache
 from moldau.streams.stores._maps import OrderedMap
 
 #: A record of a changelog: key, value (`None` deletes), timestamp, headers.
@@ -90,6 +90,22 @@ class TaskState(Protocol):
         """All writes so far are committed. They may wait for a larger batch unless forced."""
 
     def close(self) -> None: ...
+
+
+class Meter(Protocol):
+    """Measures what is done to the stores of a task, for its metrics."""
+
+    def storage(self, name: str, storage: Storage) -> Storage:
+        """Where a store keeps its entries, as it is or measured."""
+
+    def cache(self, name: str, shared: RecordCache, core: TaskCore) -> StoreCache:
+        """The cache of a store."""
+
+    def created(self, name: str, store: Any, *, persistent: bool) -> None:
+        """A store is there."""
+
+    def run(self, name: str, operation: str, work: Callable[[], None]) -> None:
+        """Do something to a store as a whole."""
 
 
 class StateStore(Protocol):

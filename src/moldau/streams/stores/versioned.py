@@ -127,6 +127,20 @@ class VersionedKeyValueStore(Generic[K, V]):
         index = bisect_right(versions, timestamp, key=_time) - 1
         return None if index < 0 else self._typed(versions[index][1], versions[index][0])
 
+    def remembers(self, timestamp: int) -> bool:
+        """Whether a time is within the history."""
+        return timestamp >= self._storage.observed_ms - self._history_ms
+
+    def versions(self, key: K) -> list[tuple[V, int, int | None]]:
+        """The kept versions of a key: value, time, and the time of the next one."""
+        kept = _decoded(self._map.get(self._key(key)))
+        ends = [time for time, _ in kept[1:]] + [None]
+        return [
+            (self._values.deserialize(self._topic, data), time, end)  # type: ignore[misc]
+            for (time, data), end in zip(kept, ends, strict=True)
+            if data is not None
+        ]
+
     def all(self) -> Iterator[tuple[K, ValueAndTimestamp[V]]]:
         """The latest versions, in the order of the keys' bytes."""
         for key, raw in self._map.range():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
 
@@ -17,6 +18,7 @@ _MARGIN, _GAP_X, _GAP_Y, _PADDING = 24, 48, 18, 10
 _STYLE = """
 text { font: 12px ui-monospace, Menlo, Consolas, monospace; fill: #1b1f24 }
 .title { font-weight: 600; fill: #57606a } .topic, .store { fill: #57606a }
+.rate { fill: #0550ae }
 .frame { fill: #f6f8fa; stroke: #d0d7de } .source { fill: #ddf4ff; stroke: #54aeff }
 .processor { fill: #fff; stroke: #8c959f } .sink { fill: #dafbe1; stroke: #4ac26b }
 .edge { fill: none; stroke: #57606a; stroke-width: 1.2; marker-end: url(#arrow) }
@@ -40,8 +42,10 @@ class _Box:
         return len(self.lines) * _LINE + 2 * _PADDING - 4
 
 
-def _box(node: Definition) -> _Box:
+def _box(node: Definition, rate: float | None) -> _Box:
     lines = [("name", node.name)]
+    if rate is not None:
+        lines.append(("rate", f"{rate:.1f} records/s"))
     if isinstance(node, SourceDefinition):
         topics = node.topics if node.pattern is None else [f"/{node.pattern.pattern}/"]
         lines += [("topic", f"\u25b8 {topic}") for topic in topics]
@@ -65,12 +69,19 @@ def _depths(assembly: Assembly, names: list[str]) -> dict[str, int]:
 class _Frame:
     """A sub-topology: its nodes in columns."""
 
-    def __init__(self, assembly: Assembly, number: int, names: list[str], top: float) -> None:
+    def __init__(
+        self,
+        assembly: Assembly,
+        number: int,
+        names: list[str],
+        top: float,
+        rates: Mapping[str, float],
+    ) -> None:
         self._assembly = assembly
         kind = " for a global store" if assembly.is_global(names) else ""
         self._title = f"Sub-topology {number}{kind}"
         self._top = top
-        self._boxes = {name: _box(assembly.nodes[name]) for name in names}
+        self._boxes = {name: _box(assembly.nodes[name], rates.get(name)) for name in names}
         depths = _depths(assembly, names)
         columns: list[list[_Box]] = [[] for _ in range(max(depths.values()) + 1)]
         for name in names:
@@ -123,12 +134,12 @@ def _drawn(box: _Box) -> list[str]:
     return parts
 
 
-def draw(assembly: Assembly) -> str:
-    """The picture, as a document of its own."""
+def draw(assembly: Assembly, rates: Mapping[str, float]) -> str:
+    """The picture, as a document of its own; nodes that have a rate show it."""
     frames = []
     top: float = _MARGIN
     for number, names in enumerate(assembly.groups()):
-        frame = _Frame(assembly, number, names, top)
+        frame = _Frame(assembly, number, names, top, rates)
         frames.append(frame)
         top += frame.height + _MARGIN
     width = max((frame.width for frame in frames), default=0) + 2 * _MARGIN

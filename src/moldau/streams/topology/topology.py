@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from moldau.streams.machine.context import Processor
@@ -147,9 +147,12 @@ class Topology:
         self.assembly.source_changelogs[builder.name] = topic
         return self
 
-    def svg(self) -> str:
-        """A picture of the topology: Path("topology.svg").write_text(topology.svg())."""
-        return draw(self.assembly)
+    def svg(self, rates: Mapping[str, float] | None = None) -> str:
+        """A picture of the topology: Path("topology.svg").write_text(topology.svg()).
+
+        `rates` are records per second by the name of a node; `KafkaStreams.svg` has them.
+        """
+        return draw(self.assembly, rates or {})
 
     def describe(self) -> str:
         """Sub-topologies, nodes, stores and topics, as Kafka Streams prints them."""

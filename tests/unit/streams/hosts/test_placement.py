@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moldau.streams.machine.placement import HostTasks, MemberState, Placed, place
+from moldau.streams.machine.placement import HostTasks, MemberState, Placed, Rules, place
 from moldau.streams.machine.subtopologies import TaskId
 
 
@@ -87,7 +88,7 @@ def test_active_tasks(
 def test_standbys_are_in_other_processes() -> None:
     members = {"a": member("p"), "b": member("p"), "c": member("q")}
     all_tasks = tasks("0_0", "0_1", "0_2")
-    placed = place(members, all_tasks, stateful=all_tasks, standby_replicas=1)
+    placed = place(members, all_tasks, stateful=all_tasks, rules=Rules(standby_replicas=1))
     process = {name: state.process_id for name, state in members.items()}
     runs_on = {task: process[name] for name, each in placed.items() for task in each.active}
     kept_on = {task: process[name] for name, each in placed.items() for task in each.standby}
@@ -96,7 +97,9 @@ def test_standbys_are_in_other_processes() -> None:
 
 
 def test_one_process_has_no_standbys() -> None:
-    placed = place({"a": member("p")}, tasks("0_0"), stateful=tasks("0_0"), standby_replicas=2)
+    placed = place(
+        {"a": member("p")}, tasks("0_0"), stateful=tasks("0_0"), rules=Rules(standby_replicas=2)
+    )
     assert placed["a"].standby == frozenset()
 
 
@@ -113,15 +116,93 @@ def test_a_shutdown_reaches_all_members() -> None:
 
 
 def test_bytes_of_members_and_assignments() -> None:
-    state = MemberState(process_id="p", endpoint="h:1", standby=tasks("1_2"), shutdown=True)
+    state = MemberState(
+        process_id="p",
+        endpoint="h:1",
+        standby=tasks("1_2"),
+        offsets={TaskId(1, 2): 7},
+        shutdown=True,
+    )
     assert MemberState.decode(state.encode(), (), "m") == state
     assert MemberState.decode(None, (), "m").process_id == "m"
     placed = Placed(
-        active=tasks("0_10"), standby=tasks("1_2"), hosts={"h:1": HostTasks(active=tasks("0_1"))}
+        active=tasks("0_10"),
+        standby=tasks("1_2"),
+        hosts={"h:1": HostTasks(active=tasks("0_1"))},
+        probe=True,
     )
     assert Placed.decode(placed.encode()) == placed
     assert Placed.decode(None) == Placed()
     assert Placed.decode(b'{"version":9,"active":["0_1"],"more":1}').active == tasks("0_1")
+
+
+def having(process: str, active: str = "", standby: str = "", **offsets: int) -> MemberState:
+    """A member with state; `t0_1=5` says how far it has task 0_1."""
+    found = {TaskId.parse(name.removeprefix("t")): offset for name, offset in offsets.items()}
+    return replace(member(process, active, standby), offsets=found)
+
+
+BIG = {f"t{task}": 50_000 for task in FOUR.split()}
+
+
+def warmed(placed: Mapping[str, Placed], name: str) -> frozenset[TaskId]:
+    return placed[name].standby
+
+
+def test_tasks_with_state_stay_until_their_new_place_has_it() -> None:
+    everything = tasks(*FOUR.split())
+    members = {"a": having("p", FOUR, **BIG), "b": member("q")}
+    first = place(members, everything, stateful=everything)
+    assert first["a"].active == everything
+    assert first["b"].active == frozenset()
+    assert warmed(first, "b") == tasks("0_2", "0_3")
+    assert first["b"].probe
+    assert not first["a"].probe
+    # 40000 of 50000 are not enough, and 10000 behind are.
+    members["b"] = having("q", "", "0_2 0_3", t0_2=39_999, t0_3=40_000)
+    second = place(members, everything, stateful=everything)
+    assert second["a"].active == tasks("0_0", "0_1", "0_2")
+    assert second["b"].active == frozenset(), "its owner gives it up first"
+    members["a"] = having("p", "0_0 0_1 0_2", **BIG)
+    third = place(members, everything, stateful=everything)
+    assert third["b"].active == tasks("0_3")
+    assert warmed(third, "b") == tasks("0_2")
+
+
+def test_so_many_copies_warm_up_at_a_time() -> None:
+    everything = tasks(*FOUR.split())
+    members = {"a": having("p", FOUR, **BIG), "b": member("q")}
+    placed = place(members, everything, stateful=everything, rules=Rules(max_warmup_replicas=1))
+    assert len(warmed(placed, "b")) == 1
+    assert placed["a"].active == everything
+
+
+def test_little_state_moves_at_once() -> None:
+    everything = tasks(*FOUR.split())
+    small = dict.fromkeys(BIG, 10_000)
+    placed = place(
+        {"a": having("p", FOUR, **small), "b": member("q")}, everything, stateful=everything
+    )
+    assert placed["a"].active == tasks("0_0", "0_1")
+    assert warmed(placed, "b") == frozenset()
+
+
+def test_after_a_failure_a_standby_takes_over_wherever_the_balance_is() -> None:
+    everything = tasks("0_0", "0_1", "0_2")
+    members = {
+        "a": having("p", "0_0", "0_1 0_2", t0_0=50_000, t0_1=50_000, t0_2=49_000),
+        "b": member("q"),
+        "c": member("r"),
+    }
+    placed = place(members, everything, stateful=everything)
+    assert placed["a"].active == everything
+    assert sum(len(warmed(placed, name)) for name in "bc") == 2
+
+
+def test_threads_of_a_process_share_its_state() -> None:
+    everything = tasks(*FOUR.split())
+    members = {"a": having("p", FOUR, **BIG), "b": member("p")}
+    assert place(members, everything, stateful=everything)["a"].active == tasks("0_0", "0_1")
 
 
 @given(st.data())
@@ -142,7 +223,7 @@ def test_rounds_end_with_every_task_on_one_member(data: st.DataObject) -> None:
             name: MemberState(process_id=name, active=frozenset(mine))
             for name, mine in owned.items()
         }
-        placed = place(members, all_tasks, stateful=all_tasks, standby_replicas=1)
+        placed = place(members, all_tasks, stateful=all_tasks, rules=Rules(standby_replicas=1))
         given_out = [task for each in placed.values() for task in each.active]
         assert len(given_out) == len(set(given_out))
         for name, each in placed.items():

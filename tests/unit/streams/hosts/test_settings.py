@@ -65,8 +65,8 @@ def test_commit_interval_depends_on_the_guarantee() -> None:
 
 def test_keys_without_effect_are_named(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
-        settings(max_warmup_replicas=5)
-    assert "max.warmup.replicas" in caplog.text
+        settings(log_summary_interval_ms=5)
+    assert "log.summary.interval.ms" in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -134,7 +134,7 @@ class SubscriptionState:
     def add_assigned(self, partitions: Iterable[TopicPartition], *, awaits_listener: bool) -> None:
         """Partitions that a group gave; not fetched before the listener was called."""
         with self.lock:
-            for key in partitions:
+            for key in sorted(partitions):
                 if key not in self.assignment:
                     self._add(key).awaits_listener = awaits_listener
 
@@ -284,7 +284,8 @@ class SubscriptionState:
         """Unready partitions of a kind that may be worked on now."""
         with self.lock:
             found = {}
-            for key in self.unready:
+            # In an order of their own: a set's differs between processes.
+            for key in sorted(self.unready):
                 state = self.assignment[key]
                 if state.state is kind and state.retry_at_ms <= now_ms:
                     found[key] = state

@@ -1,0 +1,1 @@
+"""Applications of Streams on a simulated cluster."""
