@@ -14,11 +14,14 @@ from pathlib import Path
 
 import pytest
 
+from moldau.balance.reading import read_load
 from moldau.client import Producer
 from moldau.client.admin import Admin, ConfigResource, NewTopic
 from moldau.client.topics import TopicPartition
 from moldau.testing import Cluster
 from support.cli import Ended, moldau_cli
+from support.ports import free_port
+from support.processes import moldau
 from support.waiting import eventually
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "balance.md"
@@ -191,6 +194,61 @@ def test_stop_cancels_what_others_started(cluster: Cluster, admin: Admin, tmp_pa
     assert "No partition is being reassigned." in balance(cluster, "status").out
 
 
+def test_rounds_move_a_little_at_a_time(cluster: Cluster, admin: Admin) -> None:
+    lopsided(cluster, admin, "rounds", values=400)
+    words = ("--interval", "0.2", "--rounds", "12", "--max-moves", "2", "--cool-down", "0")
+    ended = balance(cluster, "run", *words, "--throttle", "100000000")
+    assert ended.status == 0, ended
+    moved = [int(each) for each in re.findall(r"(\d+) partitions move", ended.out)]
+    assert len(moved) >= 3
+    assert max(moved) <= 2
+    assert "Nothing to move now." in ended.out
+    after = placed(admin, "rounds").values()
+    assert [sum(broker in each for each in after) for broker in (1, 2, 3, 4)] == [4, 4, 4, 4]
+    eventually(lambda: throttles(admin, "rounds") == [], what="throttles are removed")
+    assert len(cluster.values("rounds", count=400)) == 400
+
+
+@pytest.mark.parametrize("how", ["signal", "stop"])
+def test_a_run_ends_when_it_is_stopped(cluster: Cluster, admin: Admin, how: str) -> None:
+    name = f"ends-{how}"
+    lopsided(cluster, admin, name, values=400, size=20_000)
+    words = [
+        sys.executable, "-m", "moldau.cli", "balance", "run", "--throttle", "10000",
+        "--bootstrap-server", cluster.bootstrap_servers,
+    ]  # fmt: skip
+    with subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as process:
+        eventually(admin.list_partition_reassignments, what="replicas move")
+        if how == "signal":
+            os.kill(process.pid, signal.SIGINT)
+        else:
+            assert balance(cluster, "stop").status == 0
+        output, _ = process.communicate(timeout=60)
+    assert process.returncode == (130 if how == "signal" else 1), output
+    assert how == "signal" or "somebody cancelled the reassignments" in output
+    assert admin.list_partition_reassignments() == {}
+    eventually(lambda: throttles(admin, name) == [], what="throttles are removed")
+
+
+def test_cpu_is_read_from_the_metrics_page(tmp_path: Path) -> None:
+    port = free_port()
+    with (
+        moldau(tmp_path, [f"moldau.metrics.port={port}"]) as broker,
+        Producer(bootstrap_servers=broker.bootstrap) as producer,
+    ):
+        producer.send("t", b"x")
+        # Two readings with some work in between.
+        busy = threading.Timer(0.1, lambda: [producer.send("t", b"x" * 500) for _ in range(500)])
+        busy.start()
+        found = read_load([f"1=127.0.0.1:{port}"], 1.0, threading.Event())
+        busy.join()
+    assert set(found.cpu) == {1}
+    assert 0 < found.cpu[1] < 16
+    assert found.topics["t"].bytes_in > 0
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -199,6 +257,8 @@ def test_stop_cancels_what_others_started(cluster: Cluster, admin: Admin, tmp_pa
         (("plan", "--throttle", "0"), "--throttle must be greater than 0"),
         (("plan", "--tolerance", "2"), "the tolerance must be between 0 and 1"),
         (("plan", "--metrics", "127.0.0.1:1"), "http://127.0.0.1:1/metrics"),
+        (("plan", "--metrics", "one=127.0.0.1:1"), "'one' is not the id of a broker"),
+        (("run", "--max-moves", "0"), "--max-moves must be greater than 0"),
         (("drain-broker", "1", "2", "3", "4"), "no broker is left"),
     ],
 )
@@ -215,5 +275,6 @@ def test_examples_of_the_page_run(cluster: Cluster, admin: Admin) -> None:
     lines = re.findall(r"^moldau balance (.*)$", PAGE.read_text(), re.MULTILINE)
     assert len(lines) >= 5
     for line in lines:
-        ended = balance(cluster, *line.split())
+        more = ("--rounds", "1") if line.startswith("run") else ()
+        ended = balance(cluster, *line.split(), *more)
         assert ended.status == 0, (line, ended)

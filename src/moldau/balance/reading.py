@@ -5,17 +5,24 @@ traffic from the brokers' metrics pages where they are given.
 from __future__ import annotations
 
 import http.client
+import threading
 import time
 import urllib.request
 from collections.abc import Iterable, Mapping, Sequence
 
 from moldau.balance.machine.model import Broker, Cluster, Impossible, Partition, Resource
-from moldau.balance.machine.traffic import Rates, shared_traffic, topic_rates
+from moldau.balance.machine.traffic import (
+    Measured,
+    broker_cpu,
+    shared_cpu,
+    shared_traffic,
+    topic_rates,
+)
 from moldau.client.admin import Admin, LogDirDescription
 from moldau.client.topics import TopicPartition
 from moldau.metrics.parsing import parse
 
-__all__ = ["read_cluster", "read_traffic"]
+__all__ = ["read_cluster", "read_load"]
 
 DISK_LIMIT = 0.9
 """The share of a broker's disks that replicas may fill."""
@@ -24,7 +31,7 @@ _PAGE_BYTES_MAX = 64 << 20
 
 
 def read_cluster(
-    admin: Admin, rates: Mapping[str, Rates] | None = None, *, disk_limit: float = DISK_LIMIT
+    admin: Admin, measured: Measured | None = None, *, disk_limit: float = DISK_LIMIT
 ) -> Cluster:
     """Partitions without a leader are fixed: there is nothing to copy them from."""
     nodes = {node.id: node for node in admin.describe_cluster().nodes}
@@ -58,7 +65,9 @@ def read_cluster(
         )
         for each in sorted(known)
     ]
-    return Cluster(brokers, shared_traffic(partitions, rates or {}))
+    if measured is None:
+        return Cluster(brokers, partitions)
+    return Cluster(brokers, shared_cpu(shared_traffic(partitions, measured.topics), measured.cpu))
 
 
 def _sizes(
@@ -87,12 +96,28 @@ def _capacity(folders: Mapping[str, LogDirDescription], limit: float) -> dict[Re
     return {Resource.DISK: used + free} if used + free > 0 else {Resource.DISK: float(used or 1)}
 
 
-def read_traffic(addresses: Sequence[str], seconds: float) -> dict[str, Rates]:
-    """Bytes per second by topic, from two readings of the metrics pages of all brokers."""
+def read_load(pages: Sequence[str], seconds: float, stop: threading.Event) -> Measured:
+    """From two readings of the metrics pages of all brokers, HOST:PORT or ID=HOST:PORT each."""
+    split = [each.strip().rpartition("=") for each in pages]
+    ids = [_broker_id(name) for name, _, _ in split]
+    addresses = [address for _, _, address in split]
     before, then = _pages(addresses), time.monotonic()
-    time.sleep(seconds)
+    stop.wait(seconds)
     after, now = _pages(addresses), time.monotonic()
-    return topic_rates(before, after, now - then)
+    return Measured(
+        topic_rates(before, after, now - then), broker_cpu(ids, before, after, now - then)
+    )
+
+
+def _broker_id(text: str) -> int | None:
+    if not text:
+        return None
+    try:
+        return int(text)
+    except ValueError:
+        raise Impossible(
+            f"--metrics: {text!r} is not the id of a broker. Write HOST:PORT or ID=HOST:PORT"
+        ) from None
 
 
 def _pages(addresses: Iterable[str]) -> list[list[tuple[str, str, float]]]:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
 
 from moldau.client import AsyncAdmin, AsyncProducer, KafkaError, TopicPartition
 from moldau.mirror.copying import Copier
@@ -246,14 +247,17 @@ class Flow:
                 logger.warning("%s: %s is tried again: %s", self.settings.name, what, error)
                 await asyncio.sleep(_RETRY_S)
 
-    def _spawn(self, name: str, work: Awaitable[None]) -> None:
+    def _spawn(self, name: str, work: Coroutine[Any, Any, None]) -> None:
         async def watched() -> None:
             try:
                 await work
             except Exception:
                 logger.exception("%s: %s ended", self.settings.name, name)
 
-        self._running[name] = asyncio.get_running_loop().create_task(watched(), name=name)
+        task = asyncio.get_running_loop().create_task(watched(), name=name)
+        # One that is cancelled before it began has never been awaited.
+        task.add_done_callback(lambda _: work.close())
+        self._running[name] = task
 
     def _end(self, name: str) -> None:
         task = self._running.pop(name, None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 import urllib.request
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,8 @@ from moldau.client.batches import BatchConsumer
 from moldau.mirror.machine.offset_map import OffsetMap
 from moldau.mirror.machine.records import Checkpoint
 from moldau.mirror.machine.settings import FlowName
+from moldau.mirror.moving import Moved, move_groups
+from moldau.mirror.runner import read_flows
 from moldau.wire.records import read_header
 from support.cli import moldau_cli
 from support.connect_workers import distributed_worker
@@ -184,6 +187,40 @@ def _moved(file: Path, command: str, left: str, reached: str, *more: str) -> Any
     return json.loads(ended.out)
 
 
+def test_a_move_under_the_same_names_waits_for_everything(two: tuple[str, str]) -> None:
+    """Not only for what the group has read: else its records there and those that are written there
+    afterwards would be in another order than here, and no offset mean the same on the way back."""
+    for each in two:
+        create(each, NewTopic("tail", 1, 1))
+    made = exactly_once(properties({"T": two[0], "U": two[1]}, "T->U", "U->T", topics="tail"))
+    made |= {"replication.policy.class": IDENTITY}
+    send(two[0], "tail", *map(str, range(50)))
+    with mirroring(made):
+        read(two[1], "tail", 50)
+    send(two[0], "tail", *map(str, range(50, 100)))
+    with Admin({"bootstrap.servers": two[0]}) as admin:
+        admin.alter_consumer_group_offsets(
+            "tailors", {TopicPartition("tail", 0): OffsetAndMetadata(40)}
+        )
+    found: list[Moved] = []
+
+    def move() -> None:
+        flows = read_flows(made)
+        how = move_groups(flows, left="T", reached="U", groups=["tailors"], wait_s=120.0)
+        found.append(asyncio.run(how))
+
+    moving = threading.Thread(target=move)
+    moving.start()
+    with mirroring(made):
+        moving.join(120)
+    assert [(each.to_offset, each.is_exact) for each in found[0].moves] == [(40, True)]
+    with Consumer({"bootstrap.servers": two[1], "isolation.level": "read_committed"}) as consumer:
+        place = TopicPartition("tail", 0)
+        # And a marker after each transaction.
+        assert consumer.end_offsets([place])[place] >= 100
+    assert values(read(two[1], "tail", 100)) == list(map(str, range(100)))
+
+
 def test_a_lost_cluster_is_left_by_its_checkpoints(two: tuple[str, str], tmp_path: Path) -> None:
     create(two[0], NewTopic("lost", 1, 1))
     with Admin({"bootstrap.servers": two[0]}) as admin:
@@ -288,7 +325,7 @@ def test_in_connect_the_map_is_written_with_the_records(two: tuple[str, str]) ->
     """Every copy is in the map once its transaction has ended, and nothing else is."""
     create(two[0], NewTopic("mapped", 1, 1))
     send(two[0], "mapped", *map(str, range(100)))
-    config = connectors(two, "M", "N", topics="mapped", tasks_max="1") | {
+    config = connectors(two, "G", "H", topics="mapped", tasks_max="1") | {
         "connector.class": f"{MIRROR}SourceConnector",
         "consumer.isolation.level": "read_committed",
         "exactly.once.support": "required",
@@ -297,9 +334,9 @@ def test_in_connect_the_map_is_written_with_the_records(two: tuple[str, str]) ->
     once = {"exactly.once.source.support": "enabled"}
     with distributed_worker(two[1], "map-workers", **once) as worker:
         assert worker.call("PUT", "/connectors/map/config", config).status == 201
-        copies = read(two[1], "M.mapped", 100)
+        copies = read(two[1], "G.mapped", 100)
     runs = OffsetMap()
-    for record in read(two[1], "mm2-offset-map.M.internal", 1):
+    for record in read(two[1], "mm2-offset-map.G.internal", 1):
         runs.replay(record.key, record.value)
     known = runs.partition(TopicPartition("mapped", 0))
     for upstream, copy in enumerate(copies):
@@ -307,7 +344,7 @@ def test_in_connect_the_map_is_written_with_the_records(two: tuple[str, str]) ->
         assert found is not None
         assert (found.offset, found.is_exact) == (copy.offset, True)
     records, written = (
-        _producers(two[1], topic) for topic in ("M.mapped", "mm2-offset-map.M.internal")
+        _producers(two[1], topic) for topic in ("G.mapped", "mm2-offset-map.G.internal")
     )
     assert records == written, "each transaction wrote records and their map"
 

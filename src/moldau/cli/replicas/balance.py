@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -29,6 +30,7 @@ examples:
   moldau balance execute --throttle 50000000
   moldau balance add-broker 4 --execute
   moldau balance drain-broker 2 --execute --throttle 50000000
+  moldau balance run --interval 600 --max-moves 10 --max-bytes 10000000000 --throttle 50000000
   moldau balance status
   moldau balance stop
 """
@@ -44,16 +46,18 @@ def add_arguments(parser: Parser) -> None:
     execute = commands.add("execute", "make a plan and carry it out")
     add = commands.add("add-broker", "plan to fill new brokers, and nothing else")
     drain = commands.add("drain-broker", "plan to move all replicas away from brokers")
+    keep = commands.add("run", "balance again and again, a little at a time, until stopped")
     status = commands.add("status", "show the reassignments in progress")
     stop = commands.add("stop", "cancel all reassignments in progress and remove throttles")
     for command in (add, drain):
         command.add_argument("brokers", nargs="+", type=int, metavar="ID", help="ids of brokers")
         command.add_argument("--execute", action="store_true", help="carry the plan out")
-    for command in (plan, execute, add, drain):
+    for command in (plan, execute, add, drain, keep):
         _add_planning(command)
-    for command in (execute, add, drain):
+    for command in (execute, add, drain, keep):
         _add_executing(command)
-    for command in (plan, execute, add, drain, status, stop):
+    _add_running(keep)
+    for command in (plan, execute, add, drain, keep, status, stop):
         add_common(command)
     for command in (plan, add, drain, status):
         add_json(command)
@@ -75,8 +79,8 @@ def _add_planning(command: Parser) -> None:
     )
     command.add_argument(
         "--metrics",
-        metavar="HOST:PORT,...",
-        help="metrics pages of all brokers, to balance network traffic too",
+        metavar="ID=HOST:PORT,...",
+        help="metrics pages of all brokers, to balance network traffic and CPU too",
     )
     command.add_argument(
         "--sample",
@@ -104,6 +108,40 @@ def _add_executing(command: Parser) -> None:
     )
 
 
+def _add_running(command: Parser) -> None:
+    command.set_defaults(hours=None)
+    command.add_argument(
+        "--interval",
+        type=float,
+        default=300.0,
+        metavar="S",
+        help="seconds from the beginning of a round to the next (default: %(default)s)",
+    )
+    command.add_argument(
+        "--max-moves",
+        type=int,
+        default=20,
+        metavar="N",
+        help="partitions that change in one round (default: %(default)s)",
+    )
+    command.add_argument(
+        "--max-bytes",
+        type=int,
+        metavar="BYTES",
+        help="bytes that one round copies at most (default: no limit)",
+    )
+    command.add_argument(
+        "--cool-down",
+        type=float,
+        default=3600.0,
+        metavar="S",
+        help="seconds that a partition stays where it was moved to (default: %(default)s)",
+    )
+    command.add_argument(
+        "--rounds", type=int, metavar="N", help="end after so many rounds (default: never)"
+    )
+
+
 def run(arguments: argparse.Namespace) -> int:
     _check(arguments)
     with (
@@ -115,14 +153,17 @@ def run(arguments: argparse.Namespace) -> int:
             return _status(admin, arguments)
         if arguments.command == "stop":
             return _stop(admin)
+        if arguments.command == "run":
+            return _run(admin, arguments)
         return _plan(admin, arguments)
 
 
 def _check(arguments: argparse.Namespace) -> None:
-    for name in ("throttle", "batch", "hours", "sample"):
+    names = ("throttle", "batch", "hours", "sample", "interval", "max_moves", "max_bytes", "rounds")
+    for name in names:
         value = getattr(arguments, name, None)
         if value is not None and value <= 0:
-            raise Failure(f"--{name} must be greater than 0, not {value}")
+            raise Failure(f"--{name.replace('_', '-')} must be greater than 0, not {value}")
 
 
 @contextmanager
@@ -142,7 +183,7 @@ def _plan(admin: Admin, arguments: argparse.Namespace) -> int:
     from moldau.balance.machine.model import Constraints
     from moldau.balance.machine.planner import plan
     from moldau.balance.machine.report import as_document
-    from moldau.balance.reading import read_cluster, read_traffic
+    from moldau.balance.reading import read_cluster, read_load
 
     executes = arguments.command == "execute" or getattr(arguments, "execute", False)
     wants_json = getattr(arguments, "json", False)
@@ -153,10 +194,10 @@ def _plan(admin: Admin, arguments: argparse.Namespace) -> int:
         drained=named if arguments.command == "drain-broker" else frozenset(),
         added=named if arguments.command == "add-broker" else frozenset(),
     )
-    rates = None
+    measured = None
     if arguments.metrics:
-        rates = read_traffic(arguments.metrics.split(","), arguments.sample)
-    cluster = read_cluster(admin, rates)
+        measured = read_load(arguments.metrics.split(","), arguments.sample, threading.Event())
+    cluster = read_cluster(admin, measured)
     planned = plan(cluster, constraints, arguments.tolerance)
     if wants_json:
         print_json(as_document(planned, arguments.throttle))
@@ -234,6 +275,38 @@ def _execute(admin: Admin, planned: Plan, arguments: argparse.Namespace) -> int:
         return signals.exit_code or 1
     print(f"Done: {outcome.done} partitions. Preferred leaders are elected.")
     return 1 if outcome.skipped else 0
+
+
+def _run(admin: Admin, arguments: argparse.Namespace) -> int:
+    from moldau.balance.continuing import RunSettings, Stopped, balance_on
+    from moldau.balance.machine.continuous import Bounds
+
+    hours = arguments.hours
+    settings = RunSettings(
+        interval_s=arguments.interval,
+        bounds=Bounds(arguments.max_moves, arguments.max_bytes, max(0.0, arguments.cool_down)),
+        throttle=arguments.throttle,
+        batch=arguments.batch,
+        tolerance=arguments.tolerance,
+        pages=arguments.metrics.split(",") if arguments.metrics else (),
+        sample_s=arguments.sample,
+        rounds_max=arguments.rounds,
+        seconds_max=float("inf") if hours is None else hours * 3600,
+    )
+    stop = threading.Event()
+    with Signals(stop.set) as signals:
+        try:
+            moved = balance_on(
+                admin, settings, stop=stop, say=lambda text: print_now(f"{_clock()} {text}")
+            )
+        except Stopped as error:
+            raise Failure(str(error)) from None
+    print(f"Ended: {moved} rounds moved something. Throttles are removed.")
+    return signals.exit_code
+
+
+def _clock() -> str:
+    return time.strftime("%H:%M:%S")
 
 
 def _status(admin: Admin, arguments: argparse.Namespace) -> int:
