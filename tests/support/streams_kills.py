@@ -1,6 +1,6 @@
 """Kills instances of a word count while it runs, and compares its result with a recomputation.
 
-    PYTHONPATH=tests python -m support.streams_kills --count 50
+PYTHONPATH=tests python -m support.streams_kills --count 50
 """
 
 from __future__ import annotations
@@ -34,9 +34,7 @@ def committed_count(stage: Stage, group: str) -> int:
     return sum(each.offset for each in found[group].values() if each is not None)
 
 
-def count_under_kills(
-    stage: Stage, *, kills: int, seed: int, protocol: str = "classic"
-) -> int:
+def count_under_kills(stage: Stage, *, kills: int, seed: int, protocol: str = "classic") -> int:
     """Run two instances, kill one after the other; how many words there were."""
     chance = random.Random(seed)
     prefix = f"{stage.new_id()}-"
