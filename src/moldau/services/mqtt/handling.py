@@ -6,6 +6,7 @@ import uuid
 from typing import Final, assert_never
 
 from moldau.client import KafkaError
+from moldau.services.mqtt.authentication import Authentication
 from moldau.services.mqtt.backend import Backend
 from moldau.services.mqtt.clients import ClientSet
 from moldau.services.mqtt.incoming import Incoming, Line
@@ -56,21 +57,28 @@ class Handling:
 
     @classmethod
     async def open(
-        cls, backend: Backend, line: Line, packet: Connect
+        cls,
+        backend: Backend,
+        line: Line,
+        packet: Connect,
+        authentication: Authentication | None = None,
     ) -> tuple[Handling, Properties, bool]:
-        """What CONNACK says. Raises MqttError, KafkaError."""
+        """What CONNACK says. `authentication` is over, where the client has one. Raises MqttError,
+        KafkaError."""
         config = backend.config
-        if Property.AUTHENTICATION_METHOD in packet.properties:
-            raise MqttError(
-                Reason.BAD_AUTHENTICATION_METHOD, "log in with a user name and password"
-            )
         client_id, assigned = _client_id(packet, config["client.id.length.max"])
         if packet.will is not None:
             backend.publisher.target(packet.will.topic)
-        clients = await backend.clients.acquire(packet.user, packet.password)
+        name = packet.user or ""
+        if authentication is None or authentication.login is None:
+            clients = await backend.clients.acquire(packet.user, packet.password)
+        else:
+            name = authentication.user
+            clients = await backend.clients.acquire_relayed(authentication.login)
+            authentication.finish()
         try:
             receive_max = packet.properties.get(Property.RECEIVE_MAXIMUM, _RECEIVE_DEFAULT)
-            user = (packet.user or "") if config.authenticates else ""
+            user = name if config.authenticates else ""
             session, flow = await backend.sessions.open(
                 client_id,
                 clients,
@@ -83,6 +91,8 @@ class Handling:
             backend.clients.release(clients)
             raise
         session.wire = line
+        if clients.expires_ms is not None:
+            line.close_after(max(0, clients.expires_ms - backend.clock.now_ms()) / 1000)
         session.will = packet.will
         asked_s = packet.properties.get(Property.SESSION_EXPIRY, 0)
         if packet.version != V5:
