@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import socket
-from collections import deque
 from collections.abc import Iterator
-from types import TracebackType
+from typing import Any
 
 import pytest
 
@@ -21,11 +19,11 @@ from moldau.client.admin import (
 )
 from moldau.security.machine.scram import ScramClient, ScramMechanism
 from moldau.services.mqtt.machine import encoding
-from moldau.services.mqtt.machine.decoding import Framer, decode_packet
 from moldau.services.mqtt.machine.packets import V5, Auth, Connect, PacketType
-from moldau.services.mqtt.machine.properties import Properties, Property, read_properties
+from moldau.services.mqtt.machine.properties import Properties, Property
 from support.http_service import running
 from support.mqtt import new_name, port_of, proxy_of
+from support.mqtt_raw import Raw
 from support.secured import PLAIN_MODULE, secured_moldau
 
 METHOD, DATA = Property.AUTHENTICATION_METHOD, Property.AUTHENTICATION_DATA
@@ -54,51 +52,6 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
         settings = {f"client.{name}".replace(".", "_"): value for name, value in own.items()}
         with running(lambda: proxy_of(broker.bootstrap, **settings)) as service:
             yield port_of(service.url)
-
-
-class Raw:
-    """A client that sends what it is told to; `with` closes it."""
-
-    def __init__(self, port: int) -> None:
-        self._socket = socket.create_connection(("127.0.0.1", port), timeout=30)
-        self._framer = Framer(1 << 20)
-        self._frames: deque[tuple[int, bytes]] = deque()
-
-    def __enter__(self) -> Raw:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._socket.close()
-
-    def send(self, data: bytes) -> None:
-        self._socket.sendall(data)
-
-    def frame(self) -> tuple[int, bytes]:
-        while not self._frames:
-            data = self._socket.recv(65_536)
-            assert data, "the proxy has hung up without a word"
-            self._frames.extend(self._framer.feed(data))
-        return self._frames.popleft()
-
-    def auth(self) -> Auth:
-        packet = decode_packet(*self.frame(), V5)
-        assert isinstance(packet, Auth)
-        return packet
-
-    def connack(self) -> tuple[int, Properties]:
-        first, body = self.frame()
-        assert first >> 4 == PacketType.CONNACK
-        return body[1], read_properties(body, 2, frozenset(range(0x30)))[0]
-
-    def reason(self, kind: PacketType) -> int:
-        first, body = self.frame()
-        assert first >> 4 == kind
-        return body[0] if kind == PacketType.DISCONNECT else body[2] if len(body) > 2 else 0
 
 
 def client_of(method: str, user: str = "sam", password: str = "sam-secret") -> ScramClient:
@@ -144,7 +97,7 @@ def test_a_client_authenticates_again(guarded: int) -> None:
     with Raw(guarded) as raw:
         log_in(raw, "SCRAM-SHA-256")
         scram = client_of("SCRAM-SHA-256")
-        first = {METHOD: "SCRAM-SHA-256", DATA: scram.evaluate(b"") or b""}
+        first: dict[int, Any] = {METHOD: "SCRAM-SHA-256", DATA: scram.evaluate(b"") or b""}
         raw.send(encoding.auth(AGAIN, first))
         # Messages flow meanwhile.
         challenge = raw.auth()

@@ -38,6 +38,8 @@ logger = logging.getLogger(__name__)
 _INBOX_MAX: Final = 512
 _INBOX_BYTES_MAX: Final = 1 << 20
 _REASON_TEXT_MAX: Final = 500
+#: What a packet with a reason has at most beside it and its own list: header, lengths, identifier.
+_PACKET_BYTES: Final = 20
 #: For a client to read why it is disconnected.
 _LINGER_S: Final = 1.0
 
@@ -272,10 +274,15 @@ class Connection(asyncio.Protocol):
             self._metrics.messages_sent_total += 1
         return data
 
-    def reason_properties(self, text: str) -> Properties:
+    def reason_properties(self, text: str, beside: int = 0) -> Properties:
+        """`beside` is how much the packet has besides: a text must not make it too large."""
+        text = text[:_REASON_TEXT_MAX]
         if not text or not self._wants_reasons:
             return NO_PROPERTIES
-        return {Property.REASON_STRING: text[:_REASON_TEXT_MAX]}
+        most = 0 if self._encoder is None else self._encoder.packet_max
+        if 0 < most < beside + _PACKET_BYTES + len(text.encode()):
+            return NO_PROPERTIES
+        return {Property.REASON_STRING: text}
 
     def close(self, reason: Reason, text: str = "") -> None:
         """Give the client the reason, as far as its version has one, and hang up."""

@@ -38,6 +38,11 @@ __all__ = ["Handling"]
 _RECEIVE_DEFAULT: Final = 65_535
 _NEVER: Final = 0xFFFFFFFF
 _SHARE_ONLY: Final = "$share/"
+#: What is wrong with the text of a filter.
+_OF_FILTERS: Final = frozenset(
+    {Reason.TOPIC_NAME_INVALID, Reason.PROTOCOL_ERROR, Reason.MALFORMED_PACKET}
+)
+_SUBACK_REASONS: Final = frozenset({0x80, 0x83, 0x87, 0x8F, 0x91, 0x97, 0x9E, 0xA1, 0xA2})
 
 
 class Handling:
@@ -199,9 +204,10 @@ class Handling:
                 is_new = await self._subscribe(request, number)
             except (MqttError, KafkaError) as error:
                 reason, why = reason_of(error)
-                if reason == Reason.TOPIC_NAME_INVALID:
+                if reason in _OF_FILTERS:
                     reason = Reason.TOPIC_FILTER_INVALID
-                codes.append(reason)
+                # SUBACK has fewer reasons than others (3.9.3).
+                codes.append(reason if reason in _SUBACK_REASONS else Reason.UNSPECIFIED_ERROR)
                 text = text or why
                 continue
             codes.append(request.qos)
@@ -211,7 +217,7 @@ class Handling:
         if self.session.persistent:
             await self.session.store(connected=True)
             await self.session.store_flow()
-        properties = line.reason_properties(text)
+        properties = line.reason_properties(text, len(codes))
         line.write(encoding.suback(line.version, packet.packet_id, codes, properties))
         for request in retained:
             if not request.filter.startswith(_SHARE_ONLY):

@@ -15,7 +15,7 @@ class MessageEncoder:
     def __init__(self, packet: Connect, clock: Clock) -> None:
         """`packet` is the client's CONNECT."""
         self._version = packet.version
-        self._packet_max = packet.properties.get(Property.MAXIMUM_PACKET_SIZE, 0)
+        self.packet_max = packet.properties.get(Property.MAXIMUM_PACKET_SIZE, 0)
         self._alias_max = packet.properties.get(Property.TOPIC_ALIAS_MAXIMUM, 0)
         self._aliases: dict[str, int] = {}
         self._clock = clock
@@ -36,7 +36,7 @@ class MessageEncoder:
                 data = message.wires[version] = encoding.publish(
                     version, message.topic, message.payload, properties=message.properties
                 )
-            return data if not 0 < self._packet_max < len(data) else None
+            return data if not 0 < self.packet_max < len(data) else None
         data = encoding.publish(
             version,
             message.topic,
@@ -47,7 +47,7 @@ class MessageEncoder:
             packet_id=delivery.packet_id,
             properties=self._properties(delivery) if version == V5 else NO_PROPERTIES,
         )
-        if 0 < self._packet_max < len(data):
+        if 0 < self.packet_max < len(data):
             return None
         return self._with_alias(delivery, data) if self._alias_max else data
 
@@ -82,7 +82,7 @@ class MessageEncoder:
             packet_id=delivery.packet_id,
             properties={**self._properties(delivery), Property.TOPIC_ALIAS: alias},
         )
-        if 0 < self._packet_max < len(found):
+        if 0 < self.packet_max < len(found):
             if topic:
                 del self._aliases[message.topic]
             return data
