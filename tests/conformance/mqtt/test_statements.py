@@ -8,13 +8,16 @@ from __future__ import annotations
 import pytest
 
 from moldau.services.mqtt.machine import encoding
+from moldau.services.mqtt.machine.decoding import decode_packet
 from moldau.services.mqtt.machine.packets import (
     V5,
     Connect,
     PacketType,
+    Publish,
     Subscribe,
     SubscribeRequest,
     Unsubscribe,
+    Will,
 )
 from moldau.services.mqtt.machine.properties import Properties, Property
 from moldau.services.mqtt.machine.reasons import Reason
@@ -202,3 +205,155 @@ def test_reasons_are_left_out_where_the_client_does_not_want_them(proxy: int) ->
             PacketType.SUBACK << 4,
             b"\x00\x01\x00" + bytes([Reason.TOPIC_FILTER_INVALID]),
         )
+
+
+def publish_of(raw: Raw) -> Publish:
+    """The next message; everything else is passed over."""
+    while True:
+        first, body = raw.frame()
+        if first >> 4 == PacketType.PUBLISH:
+            packet = decode_packet(first, body, V5)
+            assert isinstance(packet, Publish)
+            return packet
+
+
+def subscribed(raw: Raw, text: str, qos: int = 0, **options: int) -> Raw:
+    request = SubscribeRequest(text, qos, **options)  # type: ignore[arg-type]
+    connected(raw).send(encoding.subscribe(V5, Subscribe(1, (request,))))
+    while raw.frame()[0] >> 4 != PacketType.SUBACK:
+        pass
+    return raw
+
+
+def test_a_silent_client_is_disconnected_after_one_and_a_half_keep_alives(proxy: int) -> None:
+    with Raw(proxy) as raw:
+        raw.send(encoding.connect(Connect(V5, new_name("raw"), True, 1)))
+        assert raw.connack()[0] == 0
+        assert raw.reason(PacketType.DISCONNECT) == Reason.KEEP_ALIVE_TIMEOUT
+        assert raw.ended()
+
+
+@pytest.mark.parametrize("retain", [False, True], ids=["as it is", "retained"])
+def test_a_will_is_published_once_with_its_own_qos_and_retain_flag(
+    proxy: int, retain: bool
+) -> None:
+    topic = new_name("st")
+    with Raw(proxy) as watcher, Raw(proxy) as dying:
+        subscribed(watcher, f"{topic}/#", 1)
+        will = Will(f"{topic}/will", b"gone", 1, retain, {Property.CONTENT_TYPE: "text/plain"})
+        dying.send(encoding.connect(Connect(V5, new_name("raw"), True, 60, {}, will)))
+        assert dying.connack()[0] == 0
+        # A protocol error: the proxy hangs up, and that is no DISCONNECT of the client.
+        dying.send(CONNECT)
+        assert dying.reason(PacketType.DISCONNECT) == Reason.PROTOCOL_ERROR
+        found = publish_of(watcher)
+        assert (found.topic, found.payload, found.qos) == (f"{topic}/will", b"gone", 1)
+        assert found.properties[Property.CONTENT_TYPE] == "text/plain"
+        with Raw(proxy) as later:
+            subscribed(later, f"{topic}/#")
+            later.send(encoding.PINGREQ)
+            kinds = [later.frame()[0] >> 4]
+            while kinds[-1] != PacketType.PINGRESP:
+                kinds.append(later.frame()[0] >> 4)
+            assert (PacketType.PUBLISH in kinds) is retain
+
+
+def test_who_returns_before_the_will_delay_has_no_will(proxy: int) -> None:
+    topic, name = new_name("st"), new_name("raw")
+    will = Will(f"{topic}/will", b"gone", 0, False, {Property.WILL_DELAY: 3})
+    kept: Properties = {Property.SESSION_EXPIRY: 600}
+    with Raw(proxy) as watcher:
+        subscribed(watcher, f"{topic}/#")
+        with Raw(proxy) as first:
+            first.send(encoding.connect(Connect(V5, name, True, 60, kept, will)))
+            assert first.connack()[0] == 0
+        with Raw(proxy) as second:
+            second.send(encoding.connect(Connect(V5, name, False, 60, kept)))
+            first_byte, body = second.frame()
+            # The session is there.
+            assert (first_byte >> 4, body[0], body[1]) == (PacketType.CONNACK, 1, 0)
+            marker = Will(f"{topic}/marker", b"later", 0, False, {Property.WILL_DELAY: 4})
+            with Raw(proxy) as third:
+                expiring: Properties = {Property.SESSION_EXPIRY: 600}
+                third.send(
+                    encoding.connect(Connect(V5, new_name("raw"), True, 60, expiring, marker))
+                )
+                assert third.connack()[0] == 0
+            # The will of another one, which is due later, is the first that comes.
+            assert publish_of(watcher).topic == f"{topic}/marker"
+
+
+def test_sessions_are_present_as_they_are_stored(proxy: int) -> None:
+    name = new_name("raw")
+    kept: Properties = {Property.SESSION_EXPIRY: 600}
+    for clean, present in ((False, 0), (False, 1), (True, 0), (False, 1)):
+        with Raw(proxy) as raw:
+            raw.send(encoding.connect(Connect(V5, name, clean, 60, kept)))
+            first, body = raw.frame()
+            assert (first >> 4, body[0], body[1]) == (PacketType.CONNACK, present, 0)
+            raw.send(encoding.disconnect(V5))
+            assert raw.ended()
+
+
+def test_properties_of_a_message_arrive_unaltered_and_in_order(proxy: int) -> None:
+    topic = new_name("st")
+    pairs = (("b", "1"), ("a", "2"), ("b", "1"), ("b", "3"), ("", ""))
+    sent: Properties = {
+        Property.PAYLOAD_FORMAT: 1,
+        Property.CONTENT_TYPE: "text/plain",
+        Property.RESPONSE_TOPIC: f"{topic}/answers",
+        Property.CORRELATION_DATA: b"\x00\xff",
+        Property.USER_PROPERTY: pairs,
+    }
+    with Raw(proxy) as raw:
+        subscribed(raw, f"{topic}/#")
+        raw.send(encoding.publish(V5, f"{topic}/\ufeffx", "\ufeffä".encode(), properties=sent))
+        found = publish_of(raw)
+    assert (found.topic, found.payload) == (f"{topic}/\ufeffx", "\ufeffä".encode())
+    assert {**found.properties, Property.USER_PROPERTY: tuple(found.properties[0x26])} == sent
+
+
+def test_a_subscription_is_replaced_and_retained_messages_come_again(proxy: int) -> None:
+    topic = new_name("st")
+    with Raw(proxy) as raw:
+        subscribed(raw, f"{topic}/a", 1)
+        raw.send(encoding.publish(V5, f"{topic}/a", b"kept", qos=1, packet_id=9, retain=True))
+        assert publish_of(raw).payload == b"kept"
+        for packet_id, qos in ((2, 0), (3, 1)):
+            request = SubscribeRequest(f"{topic}/a", qos)
+            raw.send(encoding.subscribe(V5, Subscribe(packet_id, (request,))))
+            again = publish_of(raw)
+            assert (again.payload, again.retain, again.qos) == (b"kept", True, qos)
+        raw.send(encoding.publish(V5, f"{topic}/a", b"new", packet_id=0))
+        assert publish_of(raw).payload == b"new"
+        raw.send(encoding.PINGREQ)
+        assert raw.frame()[0] >> 4 == PacketType.PINGRESP
+
+
+@pytest.mark.parametrize("text", ["%s/a", "$share/group/%s/a"], ids=["own", "shared"])
+def test_a_message_that_a_client_refuses_is_not_sent_again(proxy: int, text: str) -> None:
+    topic, name = new_name("st"), new_name("raw")
+    kept: Properties = {Property.SESSION_EXPIRY: 600}
+    request = SubscribeRequest(text % topic, 1)
+    with Raw(proxy) as raw:
+        raw.send(encoding.connect(Connect(V5, name, True, 60, kept)))
+        assert raw.connack()[0] == 0
+        # A share group begins at the end of its topic, which has to be there.
+        raw.send(encoding.publish(V5, f"{topic}/before", b"", qos=1, packet_id=1))
+        assert raw.frame()[0] >> 4 == PacketType.PUBACK
+        raw.send(encoding.subscribe(V5, Subscribe(1, (request,))))
+        assert raw.frame()[0] >> 4 == PacketType.SUBACK
+        raw.send(encoding.publish(V5, f"{topic}/a", b"first", qos=1, packet_id=1))
+        found = publish_of(raw)
+        assert (found.payload, found.dup) == (b"first", False)
+        raw.send(encoding.ack(V5, PacketType.PUBACK, found.packet_id, Reason.QUOTA_EXCEEDED))
+        raw.send(encoding.publish(V5, f"{topic}/a", b"second", qos=1, packet_id=2))
+        found = publish_of(raw)
+        assert found.payload == b"second"
+    with Raw(proxy) as raw:
+        raw.send(encoding.connect(Connect(V5, name, False, 60, kept)))
+        again = publish_of(raw)
+        # What was not acknowledged comes again, as what it is.
+        assert again.payload == b"second"
+        if not text.startswith("$share"):
+            assert (again.packet_id, again.dup) == (found.packet_id, True)
