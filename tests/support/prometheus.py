@@ -32,7 +32,11 @@ def prometheus_missing() -> str | None:
 class Prometheus:
     """`with` starts it and ends it, by its id."""
 
-    def __init__(self, folder: Path, *, pace: float = PACE) -> None:
+    def __init__(
+        self, folder: Path, *, pace: float = PACE, relabelled: list[dict[str, Any]] | None = None
+    ) -> None:
+        """`relabelled` is a `metric_relabel_configs`."""
+        self._relabelled = relabelled or []
         self._folder = folder
         self._pace = pace
         self.port = free_port()
@@ -59,8 +63,8 @@ class Prometheus:
                        "evaluation_interval": "500ms"},
             "rule_files": ["rules.yml"],
             "scrape_configs": [
-                {"job_name": "moldau", "file_sd_configs": [
-                    {"files": ["targets.json"], "refresh_interval": "1s"}]}
+                {"job_name": "moldau", "metric_relabel_configs": self._relabelled,
+                 "file_sd_configs": [{"files": ["targets.json"], "refresh_interval": "1s"}]}
             ],
         }  # fmt: skip
         (self._folder / "prometheus.yml").write_text(yaml.safe_dump(config))

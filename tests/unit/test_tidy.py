@@ -87,12 +87,14 @@ BESIDE = {
 #: Inside the broker, from top to bottom. Who is in a line uses only the lines below.
 LAYERS = (
     ("app",),
+    ("own_topics",),
     ("gauges",),
     ("broker_server", "controller_server"),
     ("api_table", "controller_table"),
     ("shared", "coordinators"),
     ("handlers",),
     ("audit_topic", "schemas", "share", "transactions", "log_moves"),
+    ("topic_writer",),
     ("coordinator", "fetch_sessions"),
     (
         "calls",

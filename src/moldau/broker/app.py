@@ -36,11 +36,11 @@ from moldau.broker.log_lines import configure_logging
 from moldau.broker.loggers import BrokerLoggers
 from moldau.broker.machine.exposure import exposure_of
 from moldau.broker.machine.supported import check_supported
-from moldau.broker.machine.topics import AUDIT_TOPIC
 from moldau.broker.metadata.machine.delta import MetadataDelta
 from moldau.broker.metadata.machine.image import MetadataImage
 from moldau.broker.metadata.machine.model import ResourceType
 from moldau.broker.metadata.shell import MetadataShell
+from moldau.broker.own_topics import OwnTopics
 from moldau.broker.security.audit.log import AuditLog
 from moldau.broker.security.audit.machine.settings import audit_settings
 from moldau.broker.security.authorization.authorization import (
@@ -50,7 +50,6 @@ from moldau.broker.security.authorization.authorization import (
 from moldau.broker.security.quotas.address_rates import AddressRates
 from moldau.broker.security.quotas.shell import ClientQuotas, load_quota_callback
 from moldau.broker.shared import Shared, endpoints_of
-from moldau.broker.topic_creation import TopicCreation
 from moldau.wire.uuids import random_uuid
 
 logger = logging.getLogger(__name__)
@@ -87,6 +86,16 @@ class Node:
         self._node_id = config.node_id
         self._transport = LoopbackTransport(config.node_id, environment.transport)
         self._started = AsyncExitStack()
+        self._own_topics = OwnTopics(
+            lambda: self.metadata.image,
+            self._transport,
+            environment.clock,
+            lambda: self.config,
+            local=lambda topic, index: (
+                None if self.broker is None else self.broker.replicas.find(topic, index)
+            ),
+            started=self._started,
+        )
         self._audit_topic: AuditTopic | None = None
         self._audit = self._audit_log(config)
         if self._audit is not None:
@@ -130,17 +139,7 @@ class Node:
             return None
         clock = self._environment.clock
         if settings.topic is not None:
-            self._audit_topic = AuditTopic(
-                lambda: self.metadata.image,
-                self._transport,
-                clock,
-                node_id=config.node_id,
-                inter_broker_listener=config.inter_broker_listener_name,
-                local=lambda index: (
-                    None if self.broker is None else self.broker.replicas.find(AUDIT_TOPIC, index)
-                ),
-                timeout_ms=lambda: int(self.config["request.timeout.ms"]),
-            )
+            self._audit_topic = self._own_topics.audit(config)
         to_topic = None if self._audit_topic is None else self._audit_topic.add
         return AuditLog(settings, clock, node_id=config.node_id, to_topic=to_topic)
 
@@ -188,28 +187,12 @@ class Node:
             self.broker = broker_server(shared, self.observation)
             started.push_async_callback(self._stop_broker, self.broker)
             await self.broker.start()
-        if self._audit_topic is not None:
-            self._start_audit_topic(self._audit_topic, shared)
+        if self._audit_topic is not None and self._audit is not None:
+            self._own_topics.start_audit(self._audit_topic, shared, self._audit.flush)
+        if self.observation is not None:
+            self._own_topics.start_history(self.observation, shared)
         port = None if self.observation is None else self.observation.port
         return NodeInfo(cluster_id, self._node_id, self._bound_listeners(), port)
-
-    def _start_audit_topic(self, topic: AuditTopic, shared: Shared) -> None:
-        clock = self._environment.clock
-        channel = shared.controller_channel()
-        creation = TopicCreation(
-            channel, lambda: self.metadata.image, lambda: self.config, clock=clock
-        )
-        self.metadata.subscribe(topic.apply, creation.apply)
-        topic.start(lambda: creation.ensure_internal_topic(AUDIT_TOPIC))
-
-        async def stop() -> None:
-            if self._audit is not None:
-                self._audit.flush()
-            await topic.stop()
-            await creation.stop()
-            channel.close()
-
-        self._started.push_async_callback(stop)
 
     def _shared(self, cluster_id: str) -> Shared:
         return Shared(

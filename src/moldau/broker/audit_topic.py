@@ -15,23 +15,15 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
-from moldau.broker.calls.brokers import NO_LEADER, BrokerChannels, PartitionLeaders, known_code
-from moldau.broker.coordinator.partition_log import PartitionLog
 from moldau.broker.machine.topics import AUDIT_TOPIC
 from moldau.broker.metadata.machine.delta import MetadataDelta
 from moldau.broker.metadata.machine.image import MetadataImage
-from moldau.broker.metadata.machine.model import Topic
-from moldau.broker.replication.partition import Partition
 from moldau.broker.security.audit.machine.backlog import Backlog, Batch
 from moldau.broker.security.audit.machine.events import dropped_line
+from moldau.broker.topic_writer import TopicWriter
 from moldau.clock import Clock, pause
-from moldau.invariant import of_type
-from moldau.peers.channel import ChannelError, Transport
-from moldau.wire.apis import ApiKey
-from moldau.wire.constants import ACKS_ALL
+from moldau.peers.channel import ChannelError
 from moldau.wire.errors import ApiError, ErrorCode
-from moldau.wire.messages import ProduceRequest, ProduceResponse
-from moldau.wire.records import encode_batch
 
 __all__ = ["AuditTopic"]
 
@@ -61,22 +53,15 @@ class AuditTopic:
     def __init__(
         self,
         image: Callable[[], MetadataImage],
-        transport: Transport,
+        writer: TopicWriter,
         clock: Clock,
         *,
         node_id: int,
-        inter_broker_listener: str,
-        local: Callable[[int], Partition | None],
-        timeout_ms: Callable[[], int],
     ) -> None:
-        """`local` finds a partition that this node has."""
         self._image = image
-        self._leaders = PartitionLeaders(image, inter_broker_listener)
-        self._channels = BrokerChannels(transport, self._leaders)
+        self._writer = writer
         self._clock = clock
         self._node_id = node_id
-        self._local = local
-        self._timeout_ms = timeout_ms
         self._backlog = Backlog(BACKLOG_BYTES_MAX)
         self._added = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -91,7 +76,7 @@ class AuditTopic:
         self._added.set()
 
     def apply(self, delta: MetadataDelta, image: MetadataImage) -> None:
-        self._channels.apply(delta, image)
+        self._writer.apply(delta, image)
 
     def start(self, create: Callable[[], Awaitable[None]]) -> None:
         """`create` creates the topic, or raises ApiError."""
@@ -106,7 +91,7 @@ class AuditTopic:
             over.cancel()
             self._task.cancel()
             self._task = None
-        self._channels.close()
+        self._writer.close()
         if not self._backlog.empty:
             logger.warning("%d audit events were not written to the topic", len(self._backlog))
 
@@ -127,7 +112,7 @@ class AuditTopic:
         try:
             if self._image().topic(AUDIT_TOPIC) is None:
                 await create()
-            await self._write(self._records(batch))
+            await self._writer.write([(None, line) for line in self._records(batch)])
         except (ApiError, ChannelError) as error:
             if not self._broken:
                 self._broken = True
@@ -152,61 +137,3 @@ class AuditTopic:
             line = dropped_line(self._clock.now_ms(), self._node_id, batch.dropped)
             records.append(line.encode())
         return records
-
-    async def _write(self, values: Sequence[bytes]) -> None:
-        """Returns once they are committed."""
-        topic = self._image().topic(AUDIT_TOPIC)
-        if topic is None:
-            raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "it is being created")
-        index = self._node_id % len(topic.partitions)
-        leader = self._leaders.leader(AUDIT_TOPIC, index)
-        if leader is None or leader == NO_LEADER:
-            raise ApiError(ErrorCode.LEADER_NOT_AVAILABLE, f"partition {index} has no leader")
-        if leader == self._node_id:
-            await self._append(index, values)
-        else:
-            await self._send(leader, topic, index, values)
-
-    async def _append(self, index: int, values: Sequence[bytes]) -> None:
-        partition = self._local(index)
-        if partition is None:
-            raise ApiError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "this broker does not lead it yet")
-        log = PartitionLog(partition, acks_all=True)
-        log.append([(None, value) for value in values], now_ms=self._clock.now_ms())
-        committed: asyncio.Future[ErrorCode] = asyncio.get_running_loop().create_future()
-
-        def on_committed(error: ErrorCode) -> None:
-            if not committed.done():
-                committed.set_result(error)
-
-        log.when_committed(log.end_offset, on_committed)
-        try:
-            error = await committed
-        finally:
-            log.forget_waiter(on_committed)
-        if error is not ErrorCode.NONE:
-            raise ApiError(error, "it was not committed")
-
-    async def _send(self, leader: int, topic: Topic, index: int, values: Sequence[bytes]) -> None:
-        now_ms, timeout_ms = self._clock.now_ms(), self._timeout_ms()
-        batch = encode_batch([(None, value, now_ms, ()) for value in values])
-        partition = ProduceRequest.PartitionProduceData(index=index, records=batch)
-        request = ProduceRequest(
-            acks=ACKS_ALL,
-            timeout_ms=timeout_ms,
-            topic_data=[
-                # By name or by id, as the leader's version wants it.
-                ProduceRequest.TopicProduceData(
-                    name=topic.name, topic_id=topic.id, partition_data=[partition]
-                )
-            ],
-        )
-        response = of_type(
-            await self._channels.call(leader, ApiKey.PRODUCE, request, timeout_ms=timeout_ms),
-            ProduceResponse,
-        )
-        for answered in response.responses:
-            for each in answered.partition_responses:
-                if each.error_code:
-                    code = known_code(each.error_code)
-                    raise ApiError(code, f"broker {leader} answered {code.name}")

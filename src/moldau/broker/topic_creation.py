@@ -18,6 +18,7 @@ from moldau.broker.machine.topics import (
     AUDIT_TOPIC,
     GROUP_OFFSETS_TOPIC,
     INTERNAL_TOPICS,
+    METRICS_TOPIC,
     TRANSACTION_STATE_TOPIC,
     topic_name_problem,
 )
@@ -45,6 +46,9 @@ REJECTIONS_MAX: Final = 1_000
 
 class Controller(Protocol):
     async def call(self, key: ApiKey, request: Message, *, timeout_ms: int) -> Message: ...
+
+
+_METRICS_REPLICAS_MAX = 3
 
 
 class TopicCreation:
@@ -218,6 +222,9 @@ class TopicCreation:
             return _internal_topic(name, self._config())
         if name == AUDIT_TOPIC and (audit := _audit_topic(self._config())) is not None:
             return audit
+        if name == METRICS_TOPIC:
+            active = sum(broker.active for broker in self._image().brokers.values())
+            return _metrics_topic(max(1, min(active, _METRICS_REPLICAS_MAX)))
         return Creatable(
             name=name,
             num_partitions=self._own("num.partitions"),
@@ -280,6 +287,16 @@ def _audit_topic(config: BrokerConfig) -> Creatable | None:
                 "unclean.leader.election.enable": "false",
             }
         ),
+    )
+
+
+def _metrics_topic(replication_factor: int) -> Creatable:
+    """One partition: readers want all nodes, and there is one record per node and interval."""
+    return Creatable(
+        name=METRICS_TOPIC,
+        num_partitions=1,
+        replication_factor=replication_factor,
+        configs=_configs({"cleanup.policy": "compact", "compression.type": "zstd"}),
     )
 
 

@@ -22,6 +22,7 @@ from moldau.client import (
     TopicExistsError,
     TopicPartition,
 )
+from moldau.messaging.consumed import ConsumedNotes
 from moldau.messaging.machine.errors import InvalidDestinationError, MessagingError
 from moldau.messaging.machine.records import Pickling
 from moldau.messaging.machine.settings import MessagingSettings
@@ -50,6 +51,7 @@ class Context:
             Pickling(pickle.dumps, pickle.loads) if settings.allow_pickle else Pickling()
         )
         self.admin = Admin(client_settings)
+        self.consumed = ConsumedNotes(client_settings, self.admin)
         self._producer: Producer | None = None
         self._lock = threading.Lock()
         self._known: set[str] = set()
@@ -123,6 +125,7 @@ class Context:
             raise MessagingError(f"the share group {group} cannot be prepared: {error}") from error
 
     def close(self) -> None:
+        self.consumed.close()
         for each in (self._producer, self.admin):
             if each is not None:
                 try:

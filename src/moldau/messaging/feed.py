@@ -28,6 +28,7 @@ from moldau.messaging.machine.buffer import Buffer, Timed
 from moldau.messaging.machine.destinations import Destination
 from moldau.messaging.machine.errors import MessageFormatError, MessagingError
 from moldau.messaging.machine.messages import Message
+from moldau.messaging.machine.notes import note_key
 from moldau.messaging.machine.records import ATTEMPTS, CONNECTION, DELIVERY_TIME, read_message
 from moldau.messaging.machine.selector import Selector
 
@@ -148,6 +149,8 @@ class ShareFeed(_Feed):
         self._tokens: dict[tuple[int, int], Token] = {}
         self._held: Timed[Token] = Timed()
         self._settled = 0
+        #: Acknowledgements that the broker refused: their messages come again.
+        self.refused = 0
         self._polled_s = 0.0
         self._polling = False
 
@@ -275,6 +278,7 @@ class ShareFeed(_Feed):
     def _report(self, results: Any) -> None:
         for error in results.values():
             if error is not None:
+                self.refused += 1
                 self.context.report(error)
 
     def _poll(self) -> bool:
@@ -311,6 +315,8 @@ class ShareFeed(_Feed):
         except MessageFormatError as error:
             self._end(key, record, dead_letter=str(error))
             return
+        if count > 1 and self._is_consumed(key, record):
+            return
         if message.delivery_count > self.context.settings.max_deliveries:
             text = f"delivered {message.delivery_count - 1} times without an acknowledgement"
             self._end(key, record, dead_letter=text)
@@ -323,12 +329,37 @@ class ShareFeed(_Feed):
             else:
                 self._hand_out(token)
 
-    def _end(self, key: tuple[int, int], record: Any, dead_letter: str = "") -> None:
+    def note_of(self, token: Token) -> bytes:
+        record = token.record
+        return note_key(self.group, record.topic, record.partition, record.offset)
+
+    def _is_consumed(self, key: tuple[int, int], record: Any) -> bool:
+        """Whether a transaction has consumed it and its program died before it acknowledged, or
+        that is not known yet; then it is settled here."""
+        note = note_key(self.group, record.topic, record.partition, record.offset)
+        try:
+            if not self.context.consumed.contains(note):
+                return False
+        except MessagingError as error:
+            self.context.report(error)
+            self._end(key, record, AcknowledgeType.RELEASE)
+            return True
+        self._end(key, record)
+        return True
+
+    def _end(
+        self,
+        key: tuple[int, int],
+        record: Any,
+        outcome: AcknowledgeType = AcknowledgeType.ACCEPT,
+        *,
+        dead_letter: str = "",
+    ) -> None:
         token = self._tokens[key] = Token(self, record, Message())
         if dead_letter:
             self.context.dead_letter(record, dead_letter)
         with self.changed:
-            token.outcome = AcknowledgeType.ACCEPT
+            token.outcome = outcome
             self._settled += 1
 
     def _hand_out_due(self) -> None:

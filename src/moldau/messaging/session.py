@@ -6,7 +6,6 @@ For one thread at a time. A session with message listeners has a thread of its o
 from __future__ import annotations
 
 import threading
-import uuid
 from collections.abc import Mapping
 from enum import Enum
 from typing import Any, Final, Protocol, Self
@@ -40,6 +39,7 @@ from moldau.messaging.machine.messages import (
 )
 from moldau.messaging.machine.selector import parse_selector
 from moldau.messaging.producer import MessageProducer
+from moldau.messaging.transaction import SessionTransaction
 
 __all__ = ["AcknowledgeMode", "Session"]
 
@@ -81,8 +81,7 @@ class Session:
         self.transacted = mode is AcknowledgeMode.TRANSACTED
         self._consumers: list[MessageConsumer] = []
         self._unacknowledged: list[Token] = []
-        self._producer: Producer | None = None
-        self._in_transaction = False
+        self._transaction = SessionTransaction(context)
         self._listener_thread: threading.Thread | None = None
         self._lock = threading.RLock()
         self._closed = False
@@ -283,53 +282,43 @@ class Session:
     # Transactions.
 
     def sending_producer(self) -> Producer:
-        if not self.transacted:
-            return self._context.producer
-        if self._producer is None:
-            self._producer = Producer(
-                {
-                    **self._context.client_settings,
-                    "transactional.id": f"messaging-{uuid.uuid4().hex}",
-                }
-            )
-            self._producer.init_transactions()
-        if not self._in_transaction:
-            self._producer.begin_transaction()
-            self._in_transaction = True
-        return self._producer
+        return self._transaction.producer() if self.transacted else self._context.producer
 
     def commit(self) -> None:
         """Send what was sent and acknowledge what was received since the last commit.
 
-        Raises TransactionRolledBackError if nothing of it happened.
+        What was received is noted in the transaction, so that a message whose acknowledgement does
+        not reach the broker is not delivered again. Raises TransactionRolledBackError if nothing of
+        it happened.
         """
         self._check_transacted()
-        if self._in_transaction and self._producer is not None:
-            try:
-                self._producer.commit_transaction()
-            except KafkaError as error:
-                self._abort()
-                self._settle(accepted=False)
-                raise TransactionRolledBackError(f"the commit failed: {error}") from error
-            self._in_transaction = False
-        for feed in self._settle(accepted=True):
-            feed.flush(_FLUSH_S)
+        notes = self._notes()
+        try:
+            noted = self._transaction.commit(notes)
+        except KafkaError as error:
+            self._settle(accepted=False)
+            raise TransactionRolledBackError(f"the commit failed: {error}") from error
+        refused = self._refused()
+        done = [feed.flush(_FLUSH_S) for feed in self._settle(accepted=True)]
+        if noted and all(done) and self._refused() == refused:
+            self._transaction.acknowledged(notes)
 
     def rollback(self) -> None:
         """Send nothing of it, and deliver again what was received."""
         self._check_transacted()
-        self._abort()
+        self._transaction.abort()
         self._settle(accepted=False)
 
-    def _abort(self) -> None:
-        if self._in_transaction and self._producer is not None:
-            self._in_transaction = False
-            try:
-                self._producer.abort_transaction()
-            except KafkaError as error:
-                # The next producer has another id; the coordinator aborts what is open.
-                self._context.report(error)
-                self._producer = None
+    def _notes(self) -> list[bytes]:
+        with self._lock:
+            tokens = list(self._unacknowledged)
+        return [
+            token._feed.note_of(token) for token in tokens if isinstance(token._feed, ShareFeed)
+        ]
+
+    def _refused(self) -> int:
+        feeds = {each.feed for each in self._consumers}
+        return sum(feed.refused for feed in feeds if isinstance(feed, ShareFeed))
 
     def _check_transacted(self) -> None:
         self.check_open()
@@ -396,7 +385,7 @@ class Session:
         if self._closed:
             return
         if self.transacted:
-            self._abort()
+            self._transaction.abort()
         lazy = self.acknowledge_mode is AcknowledgeMode.DUPS_OK
         feeds = self._settle(accepted=lazy)
         self._closed = True
@@ -407,8 +396,7 @@ class Session:
             feed.flush(5)
         for consumer in list(self._consumers):
             consumer.close()
-        if self._producer is not None:
-            self._producer.close(5)
+        self._transaction.close()
         self._feeds.forget_session(self)
 
     def __enter__(self) -> Self:

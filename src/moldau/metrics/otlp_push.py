@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import ssl
 import time
 import urllib.request
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,6 +19,7 @@ from moldau.metrics._instruments import Histogram, Meter
 from moldau.metrics.names import Kind
 from moldau.metrics.otlp import Point, encode_metrics
 from moldau.metrics.registry import PERCENTILES, Registry, Sample, Timer
+from moldau.metrics.settings import MetricsSettings
 from moldau.metrics.turns import collected
 
 __all__ = ["OtlpPush", "points_of"]
@@ -49,12 +51,15 @@ def points_of(samples: Iterable[Sample], *, start_ms: int, now_ms: int) -> Itera
 
 class OtlpPush:
     def __init__(
-        self, registry: Registry, endpoint: str, *, interval_ms: int, labels: Mapping[str, str]
+        self, registry: Registry, settings: MetricsSettings, *, labels: Mapping[str, str]
     ) -> None:
-        """`labels` describe this process: service.name and so on."""
+        """`labels` describe this process: service.name and so on. ValueError or OSError if the
+        files for TLS cannot be used."""
         self._registry = registry
-        self._endpoint = endpoint
-        self._interval_s = interval_ms / 1000
+        self._endpoint = settings.otlp_endpoint
+        self._interval_s = settings.otlp_interval_ms / 1000
+        self._headers = {"Content-Type": CONTENT_TYPE, **settings.otlp_headers}
+        self._tls = _tls(settings)
         self._labels = dict(labels)
         self._start_ms = time.time_ns() // 1_000_000
         self._task: asyncio.Task[None] | None = None
@@ -93,10 +98,16 @@ class OtlpPush:
         """Encode and send; not on the loop, because it may be much."""
         now_ms = time.time_ns() // 1_000_000
         points = points_of(samples, start_ms=self._start_ms, now_ms=now_ms)
-        _post(self._endpoint, encode_metrics(points, self._labels))
+        data = encode_metrics(points, self._labels)
+        request = urllib.request.Request(self._endpoint, data, self._headers, method="POST")
+        with urllib.request.urlopen(request, timeout=TIMEOUT_S, context=self._tls) as answer:
+            answer.read(65_536)
 
 
-def _post(url: str, data: bytes) -> None:
-    request = urllib.request.Request(url, data, {"Content-Type": CONTENT_TYPE}, method="POST")
-    with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answer:
-        answer.read(65_536)
+def _tls(settings: MetricsSettings) -> ssl.SSLContext | None:
+    if not settings.otlp_endpoint.startswith("https://"):
+        return None
+    context = ssl.create_default_context(cafile=settings.otlp_ca or None)
+    if settings.otlp_certificate:
+        context.load_cert_chain(settings.otlp_certificate)
+    return context

@@ -35,6 +35,9 @@ _PER_SECOND: Final = re.compile(r"PerSec\w*$")
 _PERCENT: Final = re.compile(r"Percent\w*$")
 #: Quotas: the rules put all kinds under one name, with the kind as a label.
 _QUOTA_TYPES: Final = frozenset({"Produce", "Fetch", "Request", "ControllerMutation"})
+#: The rules for KRaft write these types as one word, and the state of a voter as a label.
+_ONE_WORD: Final = frozenset({"raft-metrics", "broker-metadata-metrics"})
+_STATE: Final = "current-state"
 
 
 class PrometheusName(NamedTuple):
@@ -54,10 +57,11 @@ def name_of(spec: Spec) -> PrometheusName:
             name = f"{domain}_quota_{spec.attribute}"
             return PrometheusName(_safe(name).lower(), "gauge", (*labels, "resource"))
         kind = "counter" if spec.attribute.endswith("-total") else "gauge"
-        return PrometheusName(_safe(f"{domain}_{spec.type}_{spec.attribute}").lower(), kind, labels)
+        type_ = spec.type.replace("-", "") if spec.type in _ONE_WORD else spec.type
+        return PrometheusName(_safe(f"{domain}_{type_}_{spec.attribute}").lower(), kind, labels)
     base = "_".join(part for part in (domain, spec.type, spec.name) if part)
     match spec.kind:
-        case Kind.METER if _PERCENT.search(spec.name):
+        case Kind.METER | Kind.GAUGE if _PERCENT.search(spec.name) and len(labels) < 2:
             base, kind = f"{_PERCENT.sub('', base)}_percent", "gauge"
         case Kind.METER if _PER_SECOND.search(spec.name):
             base, kind = f"{_PER_SECOND.sub('', base)}_total", "counter"
@@ -119,6 +123,8 @@ def _sample_lines(name: str, labels: tuple[str, ...], sample: Sample) -> Iterato
         yield from _summary(name, text, reading.histogram)
     elif not isinstance(reading, str):
         yield _line(name, text, reading)
+    elif spec.attribute == _STATE:
+        yield _line(name, f'{_safe(_STATE)}="{_escaped(reading)}"', 1)
 
 
 def _summary(name: str, labels: str, histogram: Histogram) -> Iterator[str]:

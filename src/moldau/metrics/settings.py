@@ -2,15 +2,36 @@
 
 from __future__ import annotations
 
+import re
+from base64 import b64encode
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
+from urllib.parse import unquote
 
 __all__ = ["PREFIX", "MetricsSettings", "SettingsError", "metrics_settings"]
 
 PREFIX: Final = "moldau.metrics."
-_KEYS: Final = ("port", "host", "otlp.endpoint", "otlp.interval.ms")
+_KEYS: Final = (
+    "port",
+    "host",
+    "otlp.endpoint",
+    "otlp.interval.ms",
+    "otlp.headers",
+    "otlp.username",
+    "otlp.password",
+    "otlp.bearer.token",
+    "otlp.ssl.ca.location",
+    "otlp.ssl.certificate.location",
+    "history.interval.ms",
+    "history.slots",
+)
 INTERVAL_MS: Final = 60_000
+#: A day of minutes.
+HISTORY_SLOTS: Final = 1_440
+
+_HEADER: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 
 
 class SettingsError(ValueError):
@@ -29,6 +50,14 @@ class MetricsSettings:
     #: Where OTLP is pushed, such as http://127.0.0.1:4318/v1/metrics; empty: nowhere.
     otlp_endpoint: str = ""
     otlp_interval_ms: int = INTERVAL_MS
+    #: What each push carries beside the metrics: a login, a tenant.
+    otlp_headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    #: PEM files: whom to trust (empty: whom the system trusts), and this client's key and chain.
+    otlp_ca: str = ""
+    otlp_certificate: str = ""
+    #: How often a reading is written to `__moldau_metrics`; 0: never.
+    history_interval_ms: int = 0
+    history_slots: int = HISTORY_SLOTS
 
 
 def metrics_settings(settings: Mapping[str, str]) -> MetricsSettings:
@@ -43,7 +72,47 @@ def metrics_settings(settings: Mapping[str, str]) -> MetricsSettings:
         host=settings.get(PREFIX + "host", "").strip() or "127.0.0.1",
         otlp_endpoint=_endpoint(settings),
         otlp_interval_ms=_number(settings, "otlp.interval.ms", INTERVAL_MS, at_least=100),
+        otlp_headers=_headers(settings),
+        otlp_ca=_file(settings, "otlp.ssl.ca.location"),
+        otlp_certificate=_file(settings, "otlp.ssl.certificate.location"),
+        history_interval_ms=_number(settings, "history.interval.ms", 0, at_least=0),
+        history_slots=_number(settings, "history.slots", HISTORY_SLOTS, at_least=1),
     )
+
+
+def _headers(settings: Mapping[str, str]) -> dict[str, str]:
+    """`name=value,...` with values percent-encoded, as OpenTelemetry's own variable has them, and
+    the header of a login."""
+    found: dict[str, str] = {}
+    text = settings.get(PREFIX + "otlp.headers", "").strip()
+    for part in filter(None, text.split(",")):
+        name, equals, value = part.partition("=")
+        if not equals or not _HEADER.fullmatch(name.strip()) or "\n" in unquote(value):
+            raise SettingsError(
+                f"{PREFIX}otlp.headers has a part that is no header: write name=value,name=value",
+                PREFIX + "otlp.headers",
+            )
+        found[name.strip()] = unquote(value.strip())
+    user = settings.get(PREFIX + "otlp.username", "")
+    token = settings.get(PREFIX + "otlp.bearer.token", "").strip()
+    if user and token:
+        raise SettingsError(
+            f"{PREFIX}otlp.username and {PREFIX}otlp.bearer.token are two logins: set one of them",
+            PREFIX + "otlp.bearer.token",
+        )
+    if user:
+        pair = f"{user}:{settings.get(PREFIX + 'otlp.password', '')}"
+        found["Authorization"] = "Basic " + b64encode(pair.encode()).decode()
+    elif token:
+        found["Authorization"] = f"Bearer {token}"
+    return found
+
+
+def _file(settings: Mapping[str, str], name: str) -> str:
+    path = settings.get(PREFIX + name, "").strip()
+    if path and not Path(path).is_file():
+        raise SettingsError(f"{PREFIX}{name}: there is no file {path}", PREFIX + name)
+    return path
 
 
 def _endpoint(settings: Mapping[str, str]) -> str:

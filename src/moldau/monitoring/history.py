@@ -12,8 +12,8 @@ from typing import Any, Final
 from moldau.client import Admin, Consumer, NewTopic, Producer
 from moldau.client.errors import TopicExistsError
 from moldau.client.topics import TopicPartition
+from moldau.metrics.history import TOPIC, decode, encode, key_of
 from moldau.metrics.parsing import parse
-from moldau.monitoring.machine.history import TOPIC, decode, encode, key_of
 
 __all__ = ["HistoryWriter", "read_history"]
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -10,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from moldau.client import Consumer, Producer
+from moldau.client import Admin, Consumer, Producer
 from moldau.messaging import (
     AcknowledgeMode,
     BytesMessage,
@@ -32,7 +34,7 @@ from moldau.messaging import (
     Topic,
     reply_to,
 )
-from support.processes import BrokerProcess
+from support.processes import BrokerProcess, moldau
 from support.waiting import eventually
 
 WAIT_S = 30.0
@@ -295,6 +297,78 @@ def test_a_commit_sends_and_acknowledges_together(
         work.commit()
         assert texts(results, 1) == ["bill"]
     assert session.create_consumer(queue).receive(0.5) is None
+
+
+CRASHING = """
+import os, sys
+from moldau.messaging import ConnectionFactory
+from moldau.messaging.transaction import SessionTransaction
+
+server, inbox, outbox, moment = sys.argv[1:]
+commit = SessionTransaction.commit
+
+def dying(self, notes):
+    done = moment == "after" and commit(self, notes)
+    os._exit(9)
+
+SessionTransaction.commit = dying
+connection = ConnectionFactory(bootstrap_servers=server).create_connection()
+connection.start()
+session = connection.create_session(transacted=True)
+order = session.create_consumer(session.create_queue(inbox)).receive(60)
+sender = session.create_producer(session.create_queue(outbox))
+sender.send(session.create_text_message("bill of " + order.text))
+session.commit()
+"""
+
+
+@pytest.fixture(scope="module")
+def hasty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
+    """A broker that soon delivers again what a dead consumer has."""
+    settings = [
+        "group.share.record.lock.duration.ms=1500",
+        "group.share.min.record.lock.duration.ms=1000",
+    ]
+    with moldau(tmp_path_factory.mktemp("hasty"), settings) as broker:
+        yield broker
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_a_program_that_dies_in_its_commit_has_effects_once(
+    hasty: BrokerProcess, moment: str
+) -> None:
+    """After the transaction and before the acknowledgement the message is delivered again by the
+    broker, and dropped, because the transaction has noted it. Before, nothing has happened."""
+    factory = ConnectionFactory(bootstrap_servers=hasty.bootstrap)
+    with factory.create_connection() as connection:
+        connection.start()
+        session = connection.create_session()
+        queue, out = (session.create_queue(new_name(name)) for name in ("in", "out"))
+        send(session, queue, "order")
+        command = [sys.executable, "-c", CRASHING, hasty.bootstrap, queue.name, out.name, moment]
+        died = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        assert died.returncode == 9, died.stderr
+        work = connection.create_session(transacted=True)
+        consumer = work.create_consumer(queue)
+        if moment == "before":
+            message = consumer.receive(WAIT_S)
+            assert isinstance(message, TextMessage)
+            assert (message.text, message.redelivered) == ("order", True)
+            send(work, out, "bill of order")
+            work.commit()
+        group = f"queue:{queue.name}"
+
+        def left() -> int:
+            """How much of the queue the group has not acknowledged."""
+            with Admin(bootstrap_servers=hasty.bootstrap) as admin:
+                offsets = admin.list_share_group_offsets(group)[group]
+            return sum(1 if each.lag is None else each.lag for each in offsets.values())
+
+        eventually(lambda: left() == 0, what="the order is acknowledged")
+        assert consumer.receive(0.2) is None
+        bills = session.create_consumer(out)
+        assert texts(bills, 1) == ["bill of order"]
+        assert bills.receive(0.5) is None
 
 
 def test_a_rollback_sends_nothing_and_delivers_again(connection: Connection, queue: Queue) -> None:

@@ -12,6 +12,7 @@ import pytest
 from moldau.broker import audit_topic
 from moldau.broker.audit_topic import RETRY_MS, STOP_MS_MAX, AuditTopic
 from moldau.broker.machine.topics import AUDIT_TOPIC
+from moldau.broker.topic_writer import TopicWriter
 from moldau.wire.apis import ApiKey
 from moldau.wire.constants import ACKS_ALL
 from moldau.wire.errors import ApiError, ErrorCode
@@ -29,15 +30,17 @@ class Stage:
         self.codes: list[ErrorCode] = []
         """Of the next answers; then there is no error."""
         self.created = 0
-        self.topic = AuditTopic(
+        writer = TopicWriter(
+            AUDIT_TOPIC,
             lambda: self.others.image,
             self.others,
             self.clock,
             node_id=ME,
             inter_broker_listener=LISTENER,
-            local=lambda index: None,
+            local=lambda topic, index: None,
             timeout_ms=lambda: 1_000,
         )
+        self.topic = AuditTopic(lambda: self.others.image, writer, self.clock, node_id=ME)
         for peer in self.others.peers.values():
             peer.answer = self._answer
 

@@ -49,7 +49,7 @@ def a_registry() -> Registry:
         (IDLE, "kafka_server_kafkarequesthandlerpool_requesthandleravgidle_percent", "gauge"),
         (
             declared(Kind.GAUGE, "kafka.server:type=raft-metrics", "", attribute="current-leader"),
-            "kafka_server_raft_metrics_current_leader",
+            "kafka_server_raftmetrics_current_leader",
             "gauge",
         ),
         (
@@ -173,6 +173,19 @@ def test_settings() -> None:
     assert metrics_settings(given) == MetricsSettings(port=0, otlp_interval_ms=1000)
 
 
+def test_a_login_for_otlp_is_a_header() -> None:
+    def headers(**given: str) -> dict[str, str]:
+        settings = {f"moldau.metrics.otlp.{key.replace('_', '.')}": v for key, v in given.items()}
+        return dict(metrics_settings(settings).otlp_headers)
+
+    assert headers(headers="X-Tenant=a%20b,x-other=1") == {"X-Tenant": "a b", "x-other": "1"}
+    assert headers(bearer_token="t0ken") == {"Authorization": "Bearer t0ken"}
+    assert headers(username="u", password="p") == {"Authorization": "Basic dTpw"}
+    with pytest.raises(SettingsError, match="two logins"):
+        headers(username="u", bearer_token="t")
+    assert "t0ken" not in repr(metrics_settings({"moldau.metrics.otlp.bearer.token": "t0ken"}))
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [
@@ -181,6 +194,10 @@ def test_settings() -> None:
         ("prot", "1"),
         ("otlp.endpoint", "collector:4318"),
         ("otlp.interval.ms", "1"),
+        ("otlp.headers", "no header"),
+        ("otlp.headers", "a b=c"),
+        ("otlp.ssl.ca.location", "/nothing/there.pem"),
+        ("history.slots", "0"),
     ],
 )
 def test_wrong_settings_name_their_key(name: str, value: str) -> None:

@@ -10,6 +10,7 @@ from moldau.broker.broker_server import BrokerServer
 from moldau.broker.config import BrokerConfig
 from moldau.broker.gauges.controller import ControllerGauges, QuorumGauges
 from moldau.broker.gauges.coordinators import CoordinatorGauges
+from moldau.broker.gauges.history import MetricsHistory
 from moldau.broker.gauges.network import NetworkGauges, node_samples, quota_samples
 from moldau.broker.gauges.partitions import LogGauges, PartitionGauges
 from moldau.broker.metrics import tables
@@ -19,6 +20,8 @@ from moldau.broker.network.server import SocketNetwork
 from moldau.broker.network.transport_layer import LoginObserver
 from moldau.broker.shared import Shared
 from moldau.broker.telemetry_store import ClientMetrics
+from moldau.broker.topic_writer import TopicWriter
+from moldau.clock import Clock
 from moldau.config.errors import ConfigError
 from moldau.metrics.endpoint import MetricsEndpoint
 from moldau.metrics.process import LoopWatch, add_process_metrics
@@ -66,12 +69,14 @@ class NodeObservation:
             # It needs an HTTP client, which takes its time to import.
             from moldau.metrics.otlp_push import OtlpPush
 
-            self._push = OtlpPush(
-                self._metrics.registry,
-                settings.otlp_endpoint,
-                interval_ms=settings.otlp_interval_ms,
-                labels={"service.name": "moldau", "service.instance.id": str(self._node_id)},
-            )
+            labels = {"service.name": "moldau", "service.instance.id": str(self._node_id)}
+            try:
+                self._push = OtlpPush(self._metrics.registry, settings, labels=labels)
+            except (OSError, ValueError) as error:
+                raise ConfigError(
+                    f"moldau.metrics.otlp.ssl: the files cannot be used: {error}",
+                    key="moldau.metrics.otlp.ssl.ca.location",
+                ) from error
             self._push.start()
         if settings.port is None:
             return
@@ -127,6 +132,17 @@ class NodeObservation:
         )
         registry.collector(partitions.collect, logs.collect, coordinators.collect)
         registry.gauge(tables.BROKER_STATE, lambda: int(broker.lifecycle.state))
+
+    def history(self, writer: TopicWriter, clock: Clock) -> MetricsHistory:
+        """What writes readings to the topic, as the settings say."""
+        return MetricsHistory(
+            self._metrics.registry,
+            writer,
+            clock,
+            node_id=self._node_id,
+            interval_ms=self.settings.history_interval_ms,
+            slots=self.settings.history_slots,
+        )
 
     async def stop(self) -> None:
         self._watch.stop()

@@ -12,6 +12,8 @@ TRANSACTION_STATE_TOPIC = "__transaction_state"
 SHARE_STATE_TOPIC = "__share_group_state"
 #: Written by all nodes; read like any other topic.
 AUDIT_TOPIC = "__moldau_audit"
+#: Readings of metrics, written by nodes or by `moldau monitor`; `moldau.metrics.history`.
+METRICS_TOPIC = "__moldau_metrics"
 # Written by the broker's own coordinators only.
 INTERNAL_TOPICS = frozenset({GROUP_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC, SHARE_STATE_TOPIC})
 

@@ -15,8 +15,8 @@ __all__ = ["print_history"]
 
 def print_history(arguments: argparse.Namespace) -> int:
     from moldau.client.errors import KafkaError
+    from moldau.metrics.history import TOPIC
     from moldau.monitoring.history import read_history
-    from moldau.monitoring.machine.history import TOPIC
 
     config = client_config(arguments)
     wait_until_reachable(config)
@@ -24,7 +24,8 @@ def print_history(arguments: argparse.Namespace) -> int:
         readings = read_history(config)
     except KafkaError as error:
         raise Failure(
-            f"{TOPIC}: {error}. `moldau monitor` writes it if its file has history"
+            f"{TOPIC}: {error}. Brokers with moldau.metrics.history.interval.ms write it, and "
+            "`moldau monitor` if its file has history"
         ) from None
     words = [word.lower() for word in arguments.words]
     chosen = [

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
+import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -21,14 +22,23 @@ from moldau.security.machine.jaas import jaas_line
 from moldau.services.mqtt.config import MqttConfig
 from moldau.services.mqtt.hub import Hub
 from moldau.services.mqtt.machine.reasons import MqttError, Reason
+from moldau.services.mqtt.relayed_login import RelayedLogin
 from moldau.services.mqtt.shared import SharedReaders
 
 __all__ = ["ClientSet", "Clients"]
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
 
 logger = logging.getLogger(__name__)
 
 CLOSE_S: Final = 5.0
 LOGIN_S: Final = 20.0
+#: A login by a token is used for another device if it lasts so long.
+TOKEN_LEFT_MS_MIN: Final = 3_600_000
+TOKEN_PAUSE_S: Final = 0.1
 Consumer = AsyncConsumer[bytes | None, bytes | None]
 
 
@@ -47,6 +57,8 @@ class ClientSet:
         self.hub = Hub(config, reader, self.admin, written)
         self.shared = SharedReaders(config, self._settings("share"), self.admin)
         self.users = 0
+        #: When its login ends; None: never.
+        self.expires_ms: int | None = None
         self._started: asyncio.Task[None] | None = None
         self._readers = asyncio.Semaphore(config["catch.up.readers.max"])
         self._free: list[Consumer] = []
@@ -128,9 +140,47 @@ class Clients:
         key = hashlib.sha256(user.encode() + b"\0" + password).digest()
         found = self._of_users.get(key)
         if found is None or found.failed:
-            self._make_room()
-            found = ClientSet(self._config, self._login(user, password), self.written)
-            self._of_users[key] = found
+            found = self._add(key, self._login(user, password))
+        return await self._entered(key, found)
+
+    async def acquire_relayed(self, login: RelayedLogin) -> ClientSet:
+        """For a user whom the broker has accepted itself. Raises MqttError, KafkaError."""
+        user = login.user.encode()
+        for key, found in reversed(self._of_users.items()):
+            if (
+                key.startswith(b"token\0" + user + b"\0")
+                and not found.failed
+                and (found.expires_ms or 0) - _now_ms() > TOKEN_LEFT_MS_MIN
+            ):
+                return await self._entered(key, found)
+        try:
+            token = await login.token()
+        except OSError as error:
+            raise MqttError(Reason.SERVER_UNAVAILABLE, f"the broker is gone: {error}") from error
+        key = b"token\0" + user + b"\0" + token.id.encode()
+        overlay = {
+            "sasl.mechanism": login.method,
+            "sasl.jaas.config": jaas_line(login.method, token.login),
+        }
+        deadline = asyncio.get_running_loop().time() + LOGIN_S
+        while True:
+            found = self._add(key, overlay)
+            found.expires_ms = token.expires_ms
+            try:
+                return await self._entered(key, found)
+            except MqttError:
+                # Brokers learn of a new token one after the other.
+                if asyncio.get_running_loop().time() > deadline:
+                    raise
+                await asyncio.sleep(TOKEN_PAUSE_S)
+
+    def _add(self, key: bytes, overlay: dict[str, Any]) -> ClientSet:
+        self._make_room()
+        found = self._of_users[key] = ClientSet(self._config, overlay, self.written)
+        return found
+
+    async def _entered(self, key: bytes, found: ClientSet) -> ClientSet:
+        """Count another device; log in if it is the first."""
         self._of_users.move_to_end(key)
         found.users += 1
         try:

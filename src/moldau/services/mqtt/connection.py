@@ -14,14 +14,21 @@ from contextlib import suppress
 from typing import Final
 
 from moldau.client import KafkaError
+from moldau.services.mqtt.authentication import Authentication
 from moldau.services.mqtt.backend import Backend
 from moldau.services.mqtt.handling import Handling
 from moldau.services.mqtt.machine import encoding
 from moldau.services.mqtt.machine.decoding import Framer, decode_connect, decode_packet
 from moldau.services.mqtt.machine.outbound import Delivery
-from moldau.services.mqtt.machine.packets import V4, V5, Connect
+from moldau.services.mqtt.machine.packets import V4, V5, Auth, Connect, Disconnect, Packet
 from moldau.services.mqtt.machine.properties import NO_PROPERTIES, Properties, Property
-from moldau.services.mqtt.machine.reasons import MqttError, Reason, connect_return_code
+from moldau.services.mqtt.machine.reasons import (
+    MqttError,
+    Reason,
+    connect_return_code,
+    protocol_error,
+)
+from moldau.services.mqtt.message_encoder import MessageEncoder
 
 __all__ = ["Connection"]
 
@@ -31,6 +38,8 @@ logger = logging.getLogger(__name__)
 _INBOX_MAX: Final = 512
 _INBOX_BYTES_MAX: Final = 1 << 20
 _REASON_TEXT_MAX: Final = 500
+#: What a packet with a reason has at most beside it and its own list: header, lengths, identifier.
+_PACKET_BYTES: Final = 20
 #: For a client to read why it is disconnected.
 _LINGER_S: Final = 1.0
 
@@ -48,8 +57,12 @@ class Connection(asyncio.Protocol):
         self._reading = True
         self._worker: asyncio.Task[None] | None = None
         self._handling: Handling | None = None
+        self._authentication: Authentication | None = None
+        #: CONNECT, until its client is authenticated.
+        self._connecting: Connect | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._lingering: asyncio.TimerHandle | None = None
+        self._expiry: asyncio.TimerHandle | None = None
         self._last_s = 0.0
         self._keep_alive_s = 0.0
         self.version = V4
@@ -58,9 +71,7 @@ class Connection(asyncio.Protocol):
         self.writable = True
         self.lost = False
         self._wants_reasons = True
-        self._packet_max = 0
-        self._aliases: dict[str, int] = {}
-        self._alias_max = 0
+        self._encoder: MessageEncoder | None = None
 
     # Called by the loop.
 
@@ -115,8 +126,9 @@ class Connection(asyncio.Protocol):
         if self.lost:
             return
         self.lost = True
-        if self._timer is not None:
-            self._timer.cancel()
+        for timer in (self._timer, self._expiry):
+            if timer is not None:
+                timer.cancel()
         if self._worker is None:
             self._worker = self._backend.run(self._leave())
 
@@ -131,10 +143,12 @@ class Connection(asyncio.Protocol):
                 first, body = item
                 self._inbox_bytes -= len(body)
                 self._metrics.packets_received_total += 1
-                if self._handling is None:
+                if self._connecting is not None:
+                    await self._on_authenticating(decode_packet(first, body, self.version))
+                elif self._handling is None:
                     await self._connect(first, body)
                 else:
-                    await self._handling.handle(decode_packet(first, body, self.version))
+                    await self._on_packet(self._handling, decode_packet(first, body, self.version))
                 if not self._reading and len(self._inbox) < _INBOX_MAX // 2:
                     self._resume()
         except MqttError as error:
@@ -155,6 +169,8 @@ class Connection(asyncio.Protocol):
             self._worker = None
 
     async def _leave(self) -> None:
+        if self._authentication is not None:
+            self._authentication.finish()
         if self._handling is not None:
             handling, self._handling = self._handling, None
             try:
@@ -167,10 +183,45 @@ class Connection(asyncio.Protocol):
         self.version = packet.version
         properties = packet.properties
         self._wants_reasons = properties.get(Property.REQUEST_PROBLEM_INFORMATION, 1) == 1
-        self._packet_max = properties.get(Property.MAXIMUM_PACKET_SIZE, 0)
-        self._alias_max = properties.get(Property.TOPIC_ALIAS_MAXIMUM, 0)
-        handling, answer, present = await Handling.open(self._backend, self, packet)
+        self._encoder = MessageEncoder(packet, self._backend.clock)
+        method = properties.get(Property.AUTHENTICATION_METHOD)
+        if method is None:
+            await self._open(packet, NO_PROPERTIES)
+            return
+        self._authentication = Authentication(self._config, self.write, method)
+        self._connecting = packet
+        final = await self._authentication.begin(properties.get(Property.AUTHENTICATION_DATA))
+        if final is not None:
+            await self._open(packet, final)
+
+    async def _on_authenticating(self, packet: Packet) -> None:
+        """Between CONNECT and CONNACK."""
+        if isinstance(packet, Disconnect):
+            self.hang_up()
+            return
+        if not isinstance(packet, Auth) or self._authentication is None or not self._connecting:
+            raise protocol_error("only AUTH and DISCONNECT may come before CONNACK")
+        final = await self._authentication.on_auth(packet, connected=False)
+        if final is not None:
+            await self._open(self._connecting, final)
+
+    async def _on_packet(self, handling: Handling, packet: Packet) -> None:
+        if not isinstance(packet, Auth) or self._authentication is None:
+            await handling.handle(packet)
+            return
+        final = await self._authentication.on_auth(packet, connected=True)
+        if final is not None:
+            self._authentication.finish()
+            self.write(encoding.auth(Reason.SUCCESS, final))
+
+    async def _open(self, packet: Connect, final: Properties) -> None:
+        """`final` is what ends the authentication."""
+        handling, answer, present = await Handling.open(
+            self._backend, self, packet, self._authentication
+        )
+        self._connecting = None
         self._handling = handling
+        answer = {**answer, **final}
         if not self.lost:
             self._start_keep_alive(packet)
         self.connected = True
@@ -218,82 +269,20 @@ class Connection(asyncio.Protocol):
 
     def encode(self, delivery: Delivery) -> bytes | None:
         """None for a message that is larger than the client takes."""
-        data = self._encode(delivery)
+        data = None if self._encoder is None else self._encoder.encode(delivery)
         if data is not None:
             self._metrics.messages_sent_total += 1
         return data
 
-    def _encode(self, delivery: Delivery) -> bytes | None:
-        message = delivery.message
-        version = self.version
-        if not (
-            delivery.qos
-            or delivery.retain
-            or delivery.subscription_ids
-            or message.expires_ms
-            or self._alias_max
-        ):
-            data = message.wires.get(version)
-            if data is None:
-                data = message.wires[version] = encoding.publish(
-                    version, message.topic, message.payload, properties=message.properties
-                )
-            return data if not 0 < self._packet_max < len(data) else None
-        data = encoding.publish(
-            version,
-            message.topic,
-            message.payload,
-            qos=delivery.qos,
-            retain=delivery.retain,
-            dup=delivery.dup,
-            packet_id=delivery.packet_id,
-            properties=self._properties(delivery) if version == V5 else NO_PROPERTIES,
-        )
-        if 0 < self._packet_max < len(data):
-            return None
-        return self._with_alias(delivery, data) if self._alias_max else data
-
-    def _properties(self, delivery: Delivery) -> Properties:
-        message = delivery.message
-        if not (message.expires_ms or delivery.subscription_ids):
-            return message.properties
-        properties = dict(message.properties)
-        if message.expires_ms:
-            left_ms = message.expires_ms - self._backend.clock.now_ms()
-            properties[Property.MESSAGE_EXPIRY] = max(-(-left_ms // 1000), 1)
-        if delivery.subscription_ids:
-            properties[Property.SUBSCRIPTION_ID] = delivery.subscription_ids
-        return properties
-
-    def _with_alias(self, delivery: Delivery, data: bytes) -> bytes:
-        """With a number in place of the topic, from the second message of a topic on."""
-        message = delivery.message
-        alias = self._aliases.get(message.topic)
-        topic = "" if alias else message.topic
-        if alias is None:
-            if len(self._aliases) >= self._alias_max:
-                return data
-            alias = self._aliases[message.topic] = len(self._aliases) + 1
-        found = encoding.publish(
-            self.version,
-            topic,
-            message.payload,
-            qos=delivery.qos,
-            retain=delivery.retain,
-            dup=delivery.dup,
-            packet_id=delivery.packet_id,
-            properties={**self._properties(delivery), Property.TOPIC_ALIAS: alias},
-        )
-        if 0 < self._packet_max < len(found):
-            if topic:
-                del self._aliases[message.topic]
-            return data
-        return found
-
-    def reason_properties(self, text: str) -> Properties:
+    def reason_properties(self, text: str, beside: int = 0) -> Properties:
+        """`beside` is how much the packet has besides: a text must not make it too large."""
+        text = text[:_REASON_TEXT_MAX]
         if not text or not self._wants_reasons:
             return NO_PROPERTIES
-        return {Property.REASON_STRING: text[:_REASON_TEXT_MAX]}
+        most = 0 if self._encoder is None else self._encoder.packet_max
+        if 0 < most < beside + _PACKET_BYTES + len(text.encode()):
+            return NO_PROPERTIES
+        return {Property.REASON_STRING: text}
 
     def close(self, reason: Reason, text: str = "") -> None:
         """Give the client the reason, as far as its version has one, and hang up."""
@@ -322,6 +311,11 @@ class Connection(asyncio.Protocol):
         self._lingering = self._loop.call_later(_LINGER_S, self._transport.abort)
         self._inbox.clear()
         self._end()
+
+    def close_after(self, seconds: float) -> None:
+        """The login lasts so long."""
+        text = "the login has ended: connect again"
+        self._expiry = self._loop.call_later(seconds, self.close, Reason.MAXIMUM_CONNECT_TIME, text)
 
     def hang_up(self) -> None:
         """After the client's DISCONNECT."""

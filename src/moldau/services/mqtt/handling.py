@@ -6,6 +6,7 @@ import uuid
 from typing import Final, assert_never
 
 from moldau.client import KafkaError
+from moldau.services.mqtt.authentication import Authentication
 from moldau.services.mqtt.backend import Backend
 from moldau.services.mqtt.clients import ClientSet
 from moldau.services.mqtt.incoming import Incoming, Line
@@ -37,6 +38,11 @@ __all__ = ["Handling"]
 _RECEIVE_DEFAULT: Final = 65_535
 _NEVER: Final = 0xFFFFFFFF
 _SHARE_ONLY: Final = "$share/"
+#: What is wrong with the text of a filter.
+_OF_FILTERS: Final = frozenset(
+    {Reason.TOPIC_NAME_INVALID, Reason.PROTOCOL_ERROR, Reason.MALFORMED_PACKET}
+)
+_SUBACK_REASONS: Final = frozenset({0x80, 0x83, 0x87, 0x8F, 0x91, 0x97, 0x9E, 0xA1, 0xA2})
 
 
 class Handling:
@@ -56,21 +62,28 @@ class Handling:
 
     @classmethod
     async def open(
-        cls, backend: Backend, line: Line, packet: Connect
+        cls,
+        backend: Backend,
+        line: Line,
+        packet: Connect,
+        authentication: Authentication | None = None,
     ) -> tuple[Handling, Properties, bool]:
-        """What CONNACK says. Raises MqttError, KafkaError."""
+        """What CONNACK says. `authentication` is over, where the client has one. Raises MqttError,
+        KafkaError."""
         config = backend.config
-        if Property.AUTHENTICATION_METHOD in packet.properties:
-            raise MqttError(
-                Reason.BAD_AUTHENTICATION_METHOD, "log in with a user name and password"
-            )
         client_id, assigned = _client_id(packet, config["client.id.length.max"])
         if packet.will is not None:
             backend.publisher.target(packet.will.topic)
-        clients = await backend.clients.acquire(packet.user, packet.password)
+        name = packet.user or ""
+        if authentication is None or authentication.login is None:
+            clients = await backend.clients.acquire(packet.user, packet.password)
+        else:
+            name = authentication.user
+            clients = await backend.clients.acquire_relayed(authentication.login)
+            authentication.finish()
         try:
             receive_max = packet.properties.get(Property.RECEIVE_MAXIMUM, _RECEIVE_DEFAULT)
-            user = (packet.user or "") if config.authenticates else ""
+            user = name if config.authenticates else ""
             session, flow = await backend.sessions.open(
                 client_id,
                 clients,
@@ -83,6 +96,8 @@ class Handling:
             backend.clients.release(clients)
             raise
         session.wire = line
+        if clients.expires_ms is not None:
+            line.close_after(max(0, clients.expires_ms - backend.clock.now_ms()) / 1000)
         session.will = packet.will
         asked_s = packet.properties.get(Property.SESSION_EXPIRY, 0)
         if packet.version != V5:
@@ -189,9 +204,10 @@ class Handling:
                 is_new = await self._subscribe(request, number)
             except (MqttError, KafkaError) as error:
                 reason, why = reason_of(error)
-                if reason == Reason.TOPIC_NAME_INVALID:
+                if reason in _OF_FILTERS:
                     reason = Reason.TOPIC_FILTER_INVALID
-                codes.append(reason)
+                # SUBACK has fewer reasons than others (3.9.3).
+                codes.append(reason if reason in _SUBACK_REASONS else Reason.UNSPECIFIED_ERROR)
                 text = text or why
                 continue
             codes.append(request.qos)
@@ -201,7 +217,7 @@ class Handling:
         if self.session.persistent:
             await self.session.store(connected=True)
             await self.session.store_flow()
-        properties = line.reason_properties(text)
+        properties = line.reason_properties(text, len(codes))
         line.write(encoding.suback(line.version, packet.packet_id, codes, properties))
         for request in retained:
             if not request.filter.startswith(_SHARE_ONLY):

@@ -45,6 +45,8 @@ _UNSUBSCRIBE: Final = frozenset({0x26})
 _DISCONNECT: Final = frozenset({0x11, 0x1F, 0x26})
 _AUTH: Final = frozenset({0x15, 0x16, 0x1F, 0x26})
 
+_AUTH_REASONS: Final = frozenset({0x00, 0x18, 0x19})
+
 _ACKS: Final = {each.value: each for each in PacketType if 4 <= each <= 7}
 _ACK_REASONS: Final = {
     PacketType.PUBACK: frozenset({0x00, 0x10, 0x80, 0x83, 0x87, 0x90, 0x91, 0x97, 0x99}),
@@ -130,6 +132,8 @@ def decode_packet(first: int, body: bytes, version: int) -> Packet:
         return Disconnect(reason, properties)
     if kind == PacketType.AUTH and version == V5:
         reason, properties = _reason(body, version, _AUTH)
+        if reason not in _AUTH_REASONS:
+            raise malformed(f"AUTH must not have the reason 0x{reason:02x}")
         return Auth(reason, properties)
     if kind == PacketType.CONNECT:
         raise protocol_error("a second CONNECT on the same connection")

@@ -17,6 +17,8 @@ __all__ = ["TOPIC", "decode", "encode", "key_of"]
 TOPIC: Final = "__moldau_metrics"
 #: Partitions' metrics are left out: they would be most of it, and are in Prometheus.
 _LEFT_OUT: Final = ("partition", "version")
+#: Below the largest record that brokers accept by default.
+BYTES_MAX: Final = 900_000
 
 
 def key_of(node: str, at_s: float, *, interval_s: float, slots: int) -> bytes:
@@ -24,12 +26,17 @@ def key_of(node: str, at_s: float, *, interval_s: float, slots: int) -> bytes:
 
 
 def encode(node: str, at_s: float, lines: Iterable[Line]) -> bytes:
-    """One reading of a node."""
-    values = {
-        line.text: line.value
-        for line in lines
-        if not any(key in _LEFT_OUT for key, _ in line.labels)
-    }
+    """One reading of a node; without topics where they are too many for a record."""
+    kept = [line for line in lines if not any(key in _LEFT_OUT for key, _ in line.labels)]
+    found = _encode(node, at_s, kept)
+    if len(found) > BYTES_MAX:
+        kept = [line for line in kept if all(key != "topic" for key, _ in line.labels)]
+        found = _encode(node, at_s, kept)
+    return found
+
+
+def _encode(node: str, at_s: float, lines: list[Line]) -> bytes:
+    values = {line.text: line.value for line in lines}
     return json.dumps({"node": node, "time": at_s, "values": values}).encode()
 
 
