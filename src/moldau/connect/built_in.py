@@ -143,6 +143,13 @@ CONNECTORS: tuple[BuiltIn, ...] = (
         extra="connect",
     ),
     _connector(
+        "JdbcChangesSink",
+        PluginKind.SINK,
+        "jdbc.changes:ChangesSinkConnector",
+        "io.debezium.connector.jdbc.JdbcSinkConnector",
+        extra="connect",
+    ),
+    _connector(
         "MariaDbCdc",
         PluginKind.SOURCE,
         "mariadb_cdc.source:MariaDbConnector",
