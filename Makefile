@@ -43,6 +43,10 @@ install-spark: $(VENV)/.installed-spark   ## add Apache Spark to .venv, for pipe
 run: $(VENV)/.installed   ## start a broker on 127.0.0.1:9092 (PORT=, DATA=)
 	@exec $(BIN)/moldau start --port $(PORT) --data $(DATA)
 
+.PHONY: up
+up: $(VENV)/.installed-platform   ## run a broker and all services: registry, REST, Connect, SQL, Control Center
+	@exec $(BIN)/moldau up
+
 # Runs the stages one after the other, those with a + at the same time, and ends with their times and
 # the slowest tests. Conformance and Spark tests wait a good deal for processes.
 WHOLE_RUN = +@$(PYTHON) tests/support/whole_run.py $(MAKE)
@@ -244,9 +248,13 @@ $(VENV)/.installed-spark: $(VENV)/.installed
 	@$(BIN)/python tools/set_up.py spark
 	@touch $@
 
+$(VENV)/.installed-platform: $(VENV)/.installed
+	@$(BIN)/python tools/set_up.py platform
+	@touch $@
+
 $(VENV)/.installed-test: $(VENV)/.installed
 	@$(BIN)/python tools/set_up.py test
-	@touch $@ $(VENV)/.installed-spark
+	@touch $@ $(VENV)/.installed-spark $(VENV)/.installed-platform
 
 clean:           ## remove what was built (not the data folder)
 	rm -rf $(VENV) build .cache *.egg-info src/*.egg-info

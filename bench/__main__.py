@@ -897,9 +897,7 @@ def table_of(rows: list[Row]) -> Table:
     return table
 
 
-def write_json(run: Run, names: list[str]) -> Path:
-    stamp = time.strftime("%Y-%m-%dT%H%M%SZ", time.gmtime())
-    path = RESULTS / f"{stamp}-{'-'.join(names)}.json"
+def write_json(run: Run, names: list[str], path: Path) -> None:
     path.parent.mkdir(exist_ok=True)
     machine = {
         "cores": psutil.cpu_count(),
@@ -909,7 +907,6 @@ def write_json(run: Run, names: list[str]) -> Path:
     }
     rows = [{name: getattr(row, name) for name in Row.__slots__} for row in run.rows]
     path.write_text(json.dumps({"machine": machine, "scale": run.scale, "rows": rows}, indent=1))
-    return path
 
 
 def main(arguments: list[str]) -> int:
@@ -933,11 +930,16 @@ def main(arguments: list[str]) -> int:
     if not with_kafka:
         console.print("Apache Kafka is left out (asked for, or no jars: `make kafka`).")
     run = Run(scale=0.1 if options.quick else 1.0, with_kafka=with_kafka)
+    stamp = time.strftime("%Y-%m-%dT%H%M%SZ", time.gmtime())
+    path = RESULTS / f"{stamp}-{'-'.join(names)}.json"
     for name in names:
         console.print(f"[dim]{name}: {(SUITES[name].__doc__ or '').strip()}[/dim]")
+        before = len(run.rows)
         SUITES[name](run)
-    console.print(table_of(run.rows))
-    console.print(f"written to {write_json(run, names)}")
+        # After each suite: a run that is stopped has still measured what it has done.
+        console.print(table_of(run.rows[before:]))
+        write_json(run, names, path)
+    console.print(f"written to {path}")
     return 0
 
 

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Iterator
 
 import pytest
 
 from moldau.client.admin import Admin, NewTopic, TransactionState
 from moldau.client.topics import TopicPartition
-from moldau.wire.apis import ApiKey
-from moldau.wire.messages import InitProducerIdRequest, ProduceRequest
-from moldau.wire.records import Record, encode_batch
 from support.cli import CLASSES, TOOLS, Tools, moldau_cli
+from support.hanging import hang, leave_unverified
 from support.java import KafkaTools
 from support.processes import BrokerProcess, kafka_missing
-from support.raw import RawConnection
 from support.transactional import ConfluentProducer
 from support.waiting import eventually
 
@@ -82,53 +78,14 @@ def test_open_transaction(broker: BrokerProcess, admin: Admin, tools: Tools) -> 
     assert "None" in described
 
 
-def hang(broker: BrokerProcess) -> None:
-    """Write in a transaction that no coordinator knows, as an old client could."""
-    with RawConnection(broker.port) as to:
-        given = to.call(ApiKey.INIT_PRODUCER_ID, 4, InitProducerIdRequest(transactional_id=None))
-        old_ms = time.time_ns() // 1_000_000 - 60 * 60_000
-        batch = encode_batch(
-            [Record(0, old_ms, None, b"v", ())],
-            producer_id=given.producer_id,
-            producer_epoch=given.producer_epoch,
-            base_sequence=0,
-            is_transactional=True,
-        )
-        data = ProduceRequest.TopicProduceData(
-            name="hung",
-            partition_data=[ProduceRequest.PartitionProduceData(index=0, records=bytes(batch))],
-        )
-        request = ProduceRequest(transactional_id="lost", acks=-1, timeout_ms=30_000,
-                                 topic_data=[data])  # fmt: skip
-        answer = to.call(ApiKey.PRODUCE, 9, request)
-        assert answer.responses[0].partition_responses[0].error_code == 0, answer
-
-
 @pytest.fixture(scope="module")
-def unverified(admin: Admin, broker: BrokerProcess) -> None:
-    # Since Kafka 3.6 brokers ask the coordinator before the first write of a transaction.
-    from moldau.client.admin import AlterConfigOp, ConfigResource
-
-    admin.incremental_alter_configs(
-        {
-            ConfigResource.broker(): [
-                AlterConfigOp.set("transaction.partition.verification.enable", "false")
-            ]
-        }
-    )
-    node = ConfigResource.broker(admin.describe_cluster().nodes[0].id)
-    eventually(
-        lambda: (
-            admin.describe_configs([node])[node]["transaction.partition.verification.enable"].value
-            == "false"
-        ),
-        what="writes are not verified",
-    )
+def unverified(admin: Admin) -> None:
+    leave_unverified(admin)
 
 
 @pytest.mark.usefixtures("unverified")
 def test_hanging_transaction(broker: BrokerProcess, admin: Admin, tools: Tools) -> None:
-    hang(broker)
+    hang(broker.port, "hung")
     found = tools.same(TOOL, "find-hanging", "--topic", "hung")
     assert found.splitlines()[0].split("\t")[0].strip() == "Topic"
     row = [cell.strip() for cell in found.splitlines()[1].split("\t")]
@@ -144,7 +101,7 @@ def test_hanging_transaction(broker: BrokerProcess, admin: Admin, tools: Tools) 
     key = TopicPartition("hung", 0)
     (state,) = admin.describe_producers([key])[key].active_producers
     assert state.current_transaction_start_offset is None
-    hang(broker)
+    hang(broker.port, "hung")
     states = admin.describe_producers([key])[key].active_producers
     (opened,) = [each for each in states if each.current_transaction_start_offset is not None]
     tools.run(

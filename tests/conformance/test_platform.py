@@ -16,6 +16,7 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from support.platform import Platform, are_gone, is_free
+from support.processes import ROOT
 from support.waiting import eventually
 
 SECONDS_TO_UP = 20
@@ -81,34 +82,65 @@ def test_commands_find_the_broker_by_themselves(platform: Platform) -> None:
     assert "_schemas" in done.stdout
 
 
-def test_the_ten_minutes_of_the_documentation(platform: Platform, tmp_path: Path) -> None:
-    page = (Path(__file__).resolve().parents[2] / "docs/platform.md").read_text()
-    script = page.split("## Ten minutes")[1].split("```sh\n")[1].split("```")[0]
+def typed(platform: Platform, folder: Path, script: str) -> str:
+    """What a script of the documentation prints, with the addresses of this platform."""
     services = platform.services()
     for name, port in (("registry", 8081), ("rest", 8082), ("connect", 8083), ("sql", 8088)):
         script = script.replace(f"http://127.0.0.1:{port}", services[name]["address"])
-    programs = tmp_path / "bin"
+    programs = folder / "bin"
     programs.mkdir()
-    (programs / "moldau").write_text(f'#!/bin/sh\nexec {sys.executable} -m moldau.cli "$@"\n')
-    (programs / "moldau").chmod(0o755)
-    path = f"{programs}:{os.environ['PATH']}"
-    done = subprocess.run(
-        ["bash", "-e", "-c", script],
-        cwd=tmp_path,
-        env={**platform.environment, "PATH": path},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert '"orders-value"' in done.stdout
+    for name, words in (("moldau", "-m moldau.cli"), ("python", "")):
+        (programs / name).write_text(f'#!/bin/sh\nexec {sys.executable} {words} "$@"\n')
+        (programs / name).chmod(0o755)
+    said = folder / "said.txt"
+    with said.open("w") as errors:
+        # The lines that are typed come with the errors: what hangs is the last of them.
+        done = subprocess.run(
+            ["bash", "-ex", "-c", script],
+            cwd=folder,
+            env={**platform.environment, "PATH": f"{programs}:{os.environ['PATH']}"},
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+    assert done.returncode == 0, done.stdout + said.read_text()
+    return done.stdout
+
+
+def test_the_ten_minutes_of_the_documentation(platform: Platform, tmp_path: Path) -> None:
+    page = (ROOT / "docs/platform.md").read_text()
+    script = page.split("## Ten minutes")[1].split("```sh\n")[1].split("```")[0]
+    assert '"orders-value"' in typed(platform, tmp_path, script)
     # A worker's relative paths are those of the directory where `moldau up` was called.
     result = platform.data.parent / "big-orders.txt"
     eventually(
         lambda: result.exists() and "o1" in result.read_text(), what="the order is in the file"
     )
     assert "o2" not in result.read_text()
+
+
+def test_the_platform_of_the_readme(platform: Platform, tmp_path: Path) -> None:
+    section = (ROOT / "README.md").read_text().split("## The platform\n")[1].split("\n## ")[0]
+    program = section.split("```python\n")[1].split("```")[0]
+    script = section.split("```sh\n")[1].split("```")[0]
+    services = platform.services()
+    address = services["broker"]["address"]
+    # The ports of this platform are not the usual ones.
+    script = script.replace("file=counts.txt", "file=counts.txt --url http://127.0.0.1:8083")
+    script = script.replace("moldau sql", "moldau sql --server http://127.0.0.1:8088")
+    (tmp_path / "words.py").write_text(program.replace("127.0.0.1:9092", address))
+    # The terminal is closed in the end.
+    printed = typed(platform, tmp_path, f"trap 'kill %1' EXIT\n{script}")
+    assert "hello\t2\nkafka\t1\n" in printed
+    assert "TEXT" in printed
+    result = platform.data.parent / "counts.txt"
+    eventually(lambda: result.exists() and result.read_text() == "2\n1\n", what="the counts")
+    console = services["console"]["address"]
+    lineage = httpx.get(f"{console}/api/clusters/default/lineage").json()
+    edges = {(each["source"], each["target"]) for each in lineage["edges"]}
+    assert ("topic:counts", "connector:counts-file") in edges
 
 
 def test_a_killed_service_comes_back(platform: Platform) -> None:

@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from typing import Any
 
 import pytest
 
@@ -184,29 +186,8 @@ def test_requests_sent_ahead_stay_in_order_while_the_first_is_verified(
     with RawConnection(broker.port) as to:
         producer = init_producer(to, topic)
         for sequence in range(5):
-            batch = encode_batch(
-                [(None, b"%d" % sequence, 1_700_000_000_000, ())],
-                producer_id=producer.producer_id,
-                producer_epoch=producer.producer_epoch,
-                base_sequence=sequence,
-                is_transactional=True,
-            )
-            data = ProduceRequest.PartitionProduceData(index=0, records=batch)
-            request = ProduceRequest(
-                transactional_id=topic,
-                acks=-1,
-                timeout_ms=30_000,
-                topic_data=[ProduceRequest.TopicProduceData(name=topic, partition_data=[data])],
-            )
-            to.send(ApiKey.PRODUCE, ADDS_PARTITIONS, request)
-        answers = [
-            decode_response(API_BY_KEY[ApiKey.PRODUCE], ADDS_PARTITIONS, to.receive_frame())[1]
-            for _ in range(5)
-        ]
-        parts = [answer.responses[0].partition_responses[0] for answer in answers]
-        assert [(part.error_code, part.base_offset) for part in parts] == [
-            (0, offset) for offset in range(5)
-        ]
+            produce_ahead(to, topic, producer, {0: sequence})
+        assert answered(to, 5) == [[(0, offset)] for offset in range(5)]
         ended = to.call(
             ApiKey.END_TXN,
             5,
@@ -220,6 +201,58 @@ def test_requests_sent_ahead_stay_in_order_while_the_first_is_verified(
         assert (ended.error_code, ended.producer_epoch) == (0, producer.producer_epoch + 1)
     eventually(lambda: look(broker.port, topic).settled, what="the commit is written")
     assert look(broker.port, topic).values == (b"0", b"1", b"2", b"3", b"4")
+
+
+def test_requests_sent_ahead_stay_in_order_when_the_transaction_gets_another_partition(
+    broker: BrokerProcess, name: str
+) -> None:
+    """The third request waits for the coordinator, and the fourth must not overtake it."""
+    with RawConnection(broker.port) as to:
+        create_and_wait(to, name, 2)
+        producer = init_producer(to, name)
+        produce_ahead(to, name, producer, {0: 0})
+        assert answered(to, 1) == [[(0, 0)]]
+        for each in ({0: 1}, {0: 2, 1: 0}, {0: 3}, {0: 4, 1: 1}):
+            produce_ahead(to, name, producer, each)
+        assert answered(to, 4) == [[(0, 1)], [(0, 2), (0, 0)], [(0, 3)], [(0, 4), (0, 1)]]
+
+
+def produce_ahead(
+    to: RawConnection, topic: str, producer: InitProducerIdResponse, sequences: Mapping[int, int]
+) -> None:
+    """Send a record to each partition with its sequence number, and wait for no answer."""
+    data = [
+        ProduceRequest.PartitionProduceData(
+            index=index,
+            records=encode_batch(
+                [(None, b"%d" % sequence, time.time_ns() // 1_000_000, ())],
+                producer_id=producer.producer_id,
+                producer_epoch=producer.producer_epoch,
+                base_sequence=sequence,
+                is_transactional=True,
+            ),
+        )
+        for index, sequence in sequences.items()
+    ]
+    request = ProduceRequest(
+        transactional_id=topic,
+        acks=-1,
+        timeout_ms=30_000,
+        topic_data=[ProduceRequest.TopicProduceData(name=topic, partition_data=data)],
+    )
+    to.send(ApiKey.PRODUCE, ADDS_PARTITIONS, request)
+
+
+def answered(to: RawConnection, count: int) -> list[list[tuple[int, int]]]:
+    """The error and base offset of each partition, of so many answers to Produce."""
+    answers: list[Any] = [
+        decode_response(API_BY_KEY[ApiKey.PRODUCE], ADDS_PARTITIONS, to.receive_frame())[1]
+        for _ in range(count)
+    ]
+    return [
+        [(part.error_code, part.base_offset) for part in answer.responses[0].partition_responses]
+        for answer in answers
+    ]
 
 
 def init_producer(to: RawConnection, transactional_id: str) -> InitProducerIdResponse:

@@ -15,6 +15,7 @@ from moldau.pipelines import Pipeline, Sql, Topic, build
 from moldau.serde import (
     AvroDeserializer,
     AvroSerializer,
+    JsonSchemaDeserializer,
     JsonSchemaSerializer,
     ProtobufDeserializer,
     ProtobufSerializer,
@@ -52,6 +53,13 @@ VALUE = {
     "counts": {"x": 1},
 }
 PROTO = 'syntax = "proto3"; message Reading { string sensor = 1; int64 n = 2; }'
+AVRO_READING = json.dumps(
+    {
+        "type": "record",
+        "name": "Reading",
+        "fields": [{"name": "sensor", "type": "string"}, {"name": "n", "type": "long"}],
+    }
+)
 JSON_SCHEMA = json.dumps(
     {
         "type": "object",
@@ -121,6 +129,65 @@ def test_json_schema_and_protobuf(
         given = {**options, "subscribe": own, "valueFormat": name}
         frame = spark.read.format("moldau").options(**given).load()
         assert [row.asDict() for row in frame.select("value.*").collect()] == [reading], name
+
+
+IN_HEADER = {"value.schema.id.serializer": "HeaderSchemaIdSerializer"}
+
+
+@pytest.mark.parametrize("name", ["avro", "json-schema", "protobuf"])
+def test_ids_of_schemas_in_headers(
+    spark: Any, options: dict[str, str], bootstrap: str, topic: str, url: str, name: str
+) -> None:
+    """Both forms are read side by side; a sink writes the one that it is asked for."""
+    make: Any
+    read: Any
+    make, text, read = {
+        "avro": (AvroSerializer, AVRO_READING, AvroDeserializer),
+        "json-schema": (JsonSchemaSerializer, JSON_SCHEMA, JsonSchemaDeserializer),
+        "protobuf": (ProtobufSerializer, PROTO, ProtobufDeserializer),
+    }[name]
+    first, second = {"sensor": "t", "n": 7}, {"sensor": "u", "n": 8}
+    send(bootstrap, topic, make(text, registry=url), first)
+    send(bootstrap, topic, make(text, registry=url, config=IN_HEADER), second, None)
+    frame = spark.read.format("moldau").options(**options, valueFormat=name).load()
+    assert "headers" not in frame.columns
+    rows = frame.orderBy("offset").select("value.*").collect()
+    assert [row.asDict() for row in rows] == [first, second, {"sensor": None, "n": None}]
+
+    out = f"{topic}-out"
+    given = {"kafka.bootstrap.servers": bootstrap, "topic": out, "schema.registry.url": url}
+    frame.select("value").write.format("moldau").options(
+        **given, **IN_HEADER, valueFormat=name
+    ).mode("append").save()
+    written = committed(bootstrap, out)
+    assert [[key for key, _ in each.headers] for each in written] == [
+        [] if each.value is None else ["__value_schema_id"] for each in written
+    ]
+    reader = read(registry=url)
+    found = [reader.deserialize(out, each.value, each.headers) for each in written]
+    expected = (
+        [first, second]
+        if name != "protobuf"
+        else [{**each, "n": str(each["n"])} for each in (first, second)]
+    )
+    assert [each for each in found if each is not None] == expected
+
+
+def test_headers_that_are_there_stay(spark: Any, bootstrap: str, topic: str, url: str) -> None:
+    frame = spark.sql(
+        "SELECT struct(1L AS id) AS value, array(struct('h' AS key, X'01' AS value)) AS headers"
+    )
+    given = {"kafka.bootstrap.servers": bootstrap, "topic": topic, "schema.registry.url": url}
+    given |= {**IN_HEADER, "valueFormat": "avro"}
+    frame.write.format("moldau").options(**given).mode("append").save()
+    (record,) = committed(bootstrap, topic)
+    assert [key for key, _ in record.headers] == ["h", "__value_schema_id"]
+    with pytest.raises(Exception, match="need 'includeHeaders'"):
+        frame.write.format("moldau").options(**given, includeHeaders="false").mode("append").save()
+    with pytest.raises(Exception, match="use PrefixSchemaIdSerializer or"):
+        frame.write.format("moldau").options(
+            **{**given, "value.schema.id.serializer": "Other"}
+        ).mode("append").save()
 
 
 def test_a_stream_follows_a_schema_change_without_a_restart(
@@ -198,19 +265,22 @@ def test_a_pipeline_between_formats(
     out, dead = f"{topic}-out", f"{topic}-dead"
     send(bootstrap, topic, AvroSerializer(json.dumps(ORDER), registry=url), VALUE)
     send(bootstrap, topic, None, b"no schema")
+    in_header = AvroSerializer(json.dumps(ORDER), registry=url, config=IN_HEADER)
+    send(bootstrap, topic, in_header, {**VALUE, "id": 2})
     registry = {"schema.registry.url": url}
     pipeline = Pipeline(
         name="formats",
         source=Topic(topic, format="avro", options=registry, startingOffsets="earliest"),
         steps=[Sql("SELECT id, customer FROM input")],
-        sink=Topic(out, format="protobuf", options=registry),
+        sink=Topic(out, format="protobuf", options={**registry, **IN_HEADER}),
         dead_letter=dead,
         trigger="available now",
     )
     finished(lambda: build.start(spark, pipeline, bootstrap=bootstrap, checkpoint=checkpoint))
-    (record,) = committed(bootstrap, out)
-    read = ProtobufDeserializer(registry=url).deserialize(out, record.value)
-    assert read == {"id": "1", "customer": "ada"}
+    reader = ProtobufDeserializer(registry=url)
+    read = [reader.deserialize(out, each.value, each.headers) for each in committed(bootstrap, out)]
+    assert read == [{"id": each, "customer": "ada"} for each in ("1", "2")]
+    assert [key for key, _ in committed(bootstrap, out)[0].headers] == ["__value_schema_id"]
     assert [each.value for each in committed(bootstrap, dead)] == [b"no schema"]
 
 
@@ -231,8 +301,19 @@ def test_columns_of_any_frame(spark: Any, url: str, topic: str, registry: Regist
     again = spark.createDataFrame([(bytes(each),) for each in data] + [(b"x",)], "data binary")
     decoded = again.select(from_registry("data", url, subject, mode="PERMISSIVE").alias("it"))
     assert [row["id"] for row in decoded.select("it.id").collect()] == [1, 2, None]
+    both = written.select(to_registry("it", url, subject, id_in_header=True).alias("both")).select(
+        "both.data", "both.headers"
+    )
+    named = both.select(from_registry("data", url, subject, headers="headers").alias("it"))
+    assert [row["id"] for row in named.select("it.id").collect()] == [1, 2]
+    assert reader.deserialize(topic, *_first(both)) == {"id": "1", "name": "a"}
     with pytest.raises(Exception, match="does not decode"):
         again.select(from_registry("data", url, subject).alias("it")).collect()
+
+
+def _first(frame: Any) -> tuple[bytes, list[tuple[str, bytes]]]:
+    row = frame.collect()[0]
+    return bytes(row["data"]), [(each["key"], bytes(each["value"])) for each in row["headers"]]
 
 
 PROTO_ROW = 'syntax = "proto3"; message Row { int64 id = 1; optional string name = 2; }'

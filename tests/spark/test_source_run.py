@@ -469,6 +469,7 @@ def stream_reader(broker: Broker, topic: str, **options: str) -> TopicStreamRead
     [
         ({}, ReadAllAvailable()),
         ({"maxOffsetsPerTrigger": "9"}, ReadMaxRows(9)),
+        ({"maxOffsetsPerTrigger": "auto"}, ReadMaxRows(1_000_000)),
         ({"minOffsetsPerTrigger": "5"}, ReadMinRows(5)),
         ({"minOffsetsPerTrigger": "5", "maxOffsetsPerTrigger": "9"}, ReadMaxRows(9)),
     ],

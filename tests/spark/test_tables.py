@@ -175,7 +175,7 @@ def test_other_databases_are_written_by_their_driver(
     }
     spark.range(3).write.parquet(str(tmp_path / "in"))
     source = tables.read(spark, "parquet", {"parquet": str(tmp_path / "in")}, True)
-    with pytest.raises(tables.OptionError, match="PostgreSQL and SQLite only"):
+    with pytest.raises(tables.OptionError, match="PostgreSQL, MariaDB and SQLite only"):
         tables.start_sink(
             source,
             "jdbc",

@@ -40,6 +40,7 @@ class RunReport:
         self._directory = Path(directory) if directory else None
         self._is_worker = hasattr(config, "workerinput")
         self._seconds: dict[str, float] = defaultdict(float)
+        self._files: dict[str, float] = defaultdict(float)
         self._reasons: dict[str, str] = {}
         self._shared_seconds = 0.0
 
@@ -73,6 +74,7 @@ class RunReport:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         properties = dict(report.user_properties)
+        self._files[report.nodeid.partition("::")[0]] += report.duration
         if report.when == "teardown":
             # What modules and sessions stop at their end is part of the last test's teardown.
             return
@@ -89,7 +91,7 @@ class RunReport:
             for test, seconds in self._seconds.items()
         ]
         if self._directory is not None:
-            timings.write(self._directory, measured)
+            timings.write(self._directory, measured, self._files)
         elif terminalreporter.config.getoption("verbose") >= 0:
             for line in timings.lines(measured):
                 terminalreporter.write_line(line)

@@ -19,9 +19,8 @@ from moldau.spark.tables.jdbc.machine.address import parse_address
 from moldau.spark.tables.machine.batches import Attempt
 from moldau.spark.tables.machine.options import check_options
 from moldau.spark.tables.sinks import Staged
-from support.postgres import Postgres
 
-KINDS = ("delta", "iceberg", "postgresql", "sqlite")
+KINDS = ("delta", "iceberg", "postgresql", "mariadb", "sqlite")
 
 
 class Table:
@@ -89,6 +88,10 @@ def _make(kind: str, options: Any, schema: Any, *, overwrite: bool) -> Any:
         from moldau.spark.tables.jdbc.postgres_sink import PostgresSink
 
         return PostgresSink(options, parse_address(options.address), schema, overwrite=overwrite)
+    if kind == "mariadb":
+        from moldau.spark.tables.jdbc.mariadb_sink import MariaDbSink
+
+        return MariaDbSink(options, parse_address(options.address), schema, overwrite=overwrite)
     from moldau.spark.tables.jdbc.sqlite_sink import SqliteSink
 
     return SqliteSink(options, parse_address(options.address).path, schema, overwrite=overwrite)
@@ -124,10 +127,32 @@ def connected(kind: str, address: dict[str, Any]) -> Iterator[Any]:
         parameters = dict(parse_address(address["jdbc"]).parameters)
         with psycopg.connect(**parameters, autocommit=True) as connection:
             yield connection
+    elif kind == "mariadb":
+        import pymysql
+
+        given = dict(parse_address(address["jdbc"]).parameters) | {"autocommit": True}
+        given["port"] = int(given["port"])
+        with pymysql.connect(**given) as opened:
+            yield _WithExecute(opened)
     else:
         with contextlib.closing(sqlite3.connect(parse_address(address["jdbc"]).path)) as opened:
             opened.isolation_level = None
             yield opened
+
+
+class _WithExecute:
+    """PyMySQL's connection with the method that the other drivers' have."""
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+
+    def execute(self, statement: str, values: Any = None) -> Any:
+        cursor = self._connection.cursor()
+        cursor.execute(statement, values)
+        return cursor
+
+    def executemany(self, statement: str, rows: Any) -> None:
+        self._connection.cursor().executemany(statement, rows)
 
 
 def _leftovers(kind: str, address: dict[str, Any]) -> list[str]:
@@ -136,6 +161,10 @@ def _leftovers(kind: str, address: dict[str, Any]) -> list[str]:
             rows = connection.execute(
                 "SELECT relname FROM pg_class WHERE relname LIKE 'moldau_staging%'"
             ).fetchall()
+        return [row[0] for row in rows]
+    if kind == "mariadb":
+        with connected(kind, address) as connection:
+            rows = connection.execute("SHOW TABLES LIKE 'moldau_staging%'").fetchall()
         return [row[0] for row in rows]
     if kind == "sqlite":
         folder = Path(parse_address(address["jdbc"]).path + "-moldau-staging")
@@ -154,13 +183,16 @@ def _leftovers(kind: str, address: dict[str, Any]) -> list[str]:
     return markers + [p.name for p in folder.rglob("*.parquet") if p.name not in known]
 
 
-def make_table(kind: str, folder: Path, cluster: Callable[[], Postgres]) -> Table:
-    """A table of this kind that does not exist yet; PostgreSQL is started if it is needed."""
+def make_table(kind: str, folder: Path, server: Callable[[str], Any]) -> Table:
+    """A table of this kind that does not exist yet; a database is started if it is needed."""
     if kind == "delta":
         return Table(kind, delta=str(folder / "orders"))
     if kind == "iceberg":
         return Table(kind, iceberg=str(folder / "warehouse"), table="shop.orders")
     if kind == "sqlite":
         return Table(kind, jdbc=f"jdbc:sqlite:{folder / 'shop.db'}", table="orders")
-    running = cluster()
-    return Table(kind, jdbc=running.url(running.database()), table="orders")
+    running = server(kind)
+    url = running.url(running.database())
+    if kind == "mariadb":
+        url += "?user=moldau&password=secret"
+    return Table(kind, jdbc=url, table="orders")

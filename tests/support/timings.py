@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
@@ -52,10 +53,27 @@ def lines(timings: Sequence[Timing]) -> list[str]:
     return printed
 
 
-def write(directory: Path, timings: Sequence[Timing]) -> None:
-    """Leave the slowest of one part of a run in the directory."""
+def file_lines(seconds: Mapping[str, float]) -> list[str]:
+    """A table of the files that took the longest, with the fixtures that their tests share."""
+    ranked = sorted(seconds.items(), key=lambda each: -each[1])[:SLOWEST_COUNT]
+    printed = [f"the {len(ranked)} slowest files, in seconds, of {sum(seconds.values()):.0f}:"]
+    return printed + [f"  {took:6.1f}  {file}" for file, took in ranked]
+
+
+def write(directory: Path, timings: Sequence[Timing], files: Mapping[str, float]) -> None:
+    """Leave the slowest of one part of a run, and the time of each file, in the directory."""
     written = json.dumps([asdict(each) for each in slowest_of(timings)])
     (directory / f"slowest-{os.getpid()}.json").write_text(written)
+    (directory / f"files-{os.getpid()}.json").write_text(json.dumps(files))
+
+
+def read_files(directory: Path) -> dict[str, float]:
+    """The seconds of each file in all parts of a run."""
+    found: dict[str, float] = defaultdict(float)
+    for path in sorted(directory.glob("files-*.json")):
+        for file, seconds in json.loads(path.read_text()).items():
+            found[file] += seconds
+    return found
 
 
 def read(directory: Path) -> list[Timing]:

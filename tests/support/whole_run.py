@@ -90,6 +90,7 @@ def summary(directory: Path, ended: Sequence[Ended], seconds: float) -> list[str
     slowest = timings.read(directory)
     if slowest:
         printed += ["", *timings.lines(slowest)]
+        printed += ["", *timings.file_lines(timings.read_files(directory))]
     chance = crowd.read(directory)
     printed.append("")
     if chance:

@@ -114,6 +114,8 @@ def test_a_whole_run_ends_with_its_stages_and_its_chance_failures(tmp_path: Path
         "first", "second", "third", "in",
     ]  # fmt: skip
     assert "the 1 slowest tests" in summary
+    files = summary.partition("the 1 slowest files, in seconds")[2].splitlines()
+    assert files[1].split()[1] == "test_it.py"
     chance = summary.partition("FAILED BY CHANCE, and passed alone (1):")[2]
     assert chance.splitlines()[1] == "  test_it.py::test_unlucky"
     assert summary.rstrip().endswith("FAILED: make third")

@@ -225,7 +225,8 @@ class ClassicGroup:
             self._wake.clear()
             if not self._member.rejoin_needed:
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(self._wake.wait(), (wait_ms or 0) / 1000)
+                    async with asyncio.timeout((wait_ms or 0) / 1000):
+                        await self._wake.wait()
         elif beat is Beat.SEND:
             await self._send_beat()
         elif beat is Beat.FIND_COORDINATOR:

@@ -46,16 +46,25 @@ class Ticker:
         #: The weight of a value that is recorded now, relative to one recorded at `landmark_s`.
         self.weight = 1.0
         self.landmark_s = now_s
+        #: Meters with events that their rates and parents do not have yet.
+        self.marked: list[Meter] = []
 
     def advance(self, now_s: float) -> None:
         """It is now `now_s`, in seconds of a clock that does not jump."""
         if now_s <= self.now_s:
             return
+        self.settle()
         self.now_s = now_s
         self.step = int((now_s - self.start_s) / STEP_SECONDS)
         if now_s - self.landmark_s > RESCALE_SECONDS:
             self.landmark_s = now_s
         self.weight = math.exp(DECAY_PER_SECOND * (now_s - self.landmark_s))
+
+    def settle(self) -> None:
+        """Count what was marked since the last time: before the time moves, and for readers."""
+        for meter in self.marked:
+            meter._settle()
+        self.marked.clear()
 
 
 class Meter:
@@ -69,21 +78,34 @@ class Meter:
         self._scale = scale
         self._start_s = ticker.now_s
         self._step = ticker.step
+        self._marked = 0
         self._uncounted = 0.0
         self._initialized = False
         self._rate_1 = 0.0
         self._rate_5 = 0.0
         self._rate_15 = 0.0
-        self.count = 0
+        self._count = 0
 
     def mark(self, events: int = 1) -> None:
+        if not self._marked:
+            self._ticker.marked.append(self)
+        self._marked += events
+
+    def _settle(self) -> None:
+        events = self._marked
+        self._marked = 0
         meter: Meter | None = self
         while meter is not None:
             if meter._step != meter._ticker.step:
                 meter._advance()
-            meter.count += events
+            meter._count += events
             meter._uncounted += events
             meter = meter._parent
+
+    @property
+    def count(self) -> int:
+        self._ticker.settle()
+        return self._count
 
     def _advance(self) -> None:
         """Catch up with the ticker: everything uncounted happened in the first step."""
@@ -95,7 +117,7 @@ class Meter:
             self._rate_1 += _ALPHA_1 * (rate - self._rate_1)
             self._rate_5 += _ALPHA_5 * (rate - self._rate_5)
             self._rate_15 += _ALPHA_15 * (rate - self._rate_15)
-        elif self.count:
+        elif self._count:
             # A moving average begins with its first rate, as Yammer's does.
             self._initialized = True
             self._rate_1 = rate
@@ -108,6 +130,7 @@ class Meter:
 
     def rate(self, minutes: int) -> float:
         """Events per second over about 1, 5 or 15 minutes."""
+        self._ticker.settle()
         if self._step != self._ticker.step:
             self._advance()
         if minutes == 1:
@@ -124,13 +147,16 @@ class Meter:
 class Histogram:
     """How values are distributed: bytes, milliseconds."""
 
-    def __init__(self, ticker: Ticker) -> None:
+    def __init__(self, ticker: Ticker, whole: Histogram | None = None) -> None:
+        """With `whole` it has a value for each of that one's, and those that are not recorded are
+        zero: what mostly takes no time costs nothing."""
         self._ticker = ticker
+        self._whole = whole
         self._landmark_s = ticker.landmark_s
         self._buckets = array("d", bytes(8 * BUCKETS))
         self._weight = 0.0
         self._squares = 0.0
-        self.count = 0
+        self._recorded = 0
         self.sum = 0.0
         self._max = -math.inf
         self._min = math.inf
@@ -142,13 +168,27 @@ class Histogram:
         weight = self._ticker.weight
         self._buckets[index] += weight
         self._weight += weight
-        self.count += 1
+        self._recorded += 1
         self.sum += value
         self._squares += value * value
         if value > self._max:
             self._max = value
         if value < self._min:
             self._min = value
+
+    def lengthen(self, value: float, more: float) -> None:
+        """A `value` that was recorded a moment ago has become larger."""
+        if self._landmark_s != self._ticker.landmark_s:
+            self._rescale()
+        longer = value + more
+        index = bucket_of(value)
+        weight = min(self._ticker.weight, self._buckets[index])
+        self._buckets[index] -= weight
+        self._buckets[bucket_of(longer)] += weight
+        self.sum += more
+        self._squares += longer * longer - value * value
+        if longer > self._max:
+            self._max = longer
 
     def _rescale(self) -> None:
         """Express all weights relative to the ticker's new landmark."""
@@ -167,27 +207,45 @@ class Histogram:
             return 0.0
         if self._landmark_s != self._ticker.landmark_s:
             self._rescale()
-        wanted = fraction * self._weight
-        seen = 0.0
+        zeros = self._zeros_weight()
+        wanted = fraction * (self._weight + zeros)
+        seen = zeros
         last = 0
-        for index in range(BUCKETS):
-            weight = self._buckets[index]
-            if weight > 0.0:
-                last = index
-                seen += weight
-                if seen >= wanted:
-                    break
+        if seen < wanted:
+            for index in range(BUCKETS):
+                weight = self._buckets[index]
+                if weight > 0.0:
+                    last = index
+                    seen += weight
+                    if seen >= wanted:
+                        break
         return min(max(value_of(last), self.min), self.max)
+
+    def _zeros_weight(self) -> float:
+        """Of the values that are not recorded."""
+        whole = self._whole
+        if whole is None or whole.count <= self._recorded:
+            return 0.0
+        if whole._landmark_s != self._ticker.landmark_s:
+            whole._rescale()
+        return max(whole._weight - self._weight, 0.0)
+
+    @property
+    def count(self) -> int:
+        if self._whole is None:
+            return self._recorded
+        # One that is recorded before its request counts is there already.
+        return max(self._whole.count, self._recorded)
 
     @property
     def max(self) -> float:
         """The largest value ever."""
-        return self._max if self.count else 0.0
+        return self._max if self._recorded else 0.0
 
     @property
     def min(self) -> float:
         """The smallest value ever."""
-        return self._min if self.count else 0.0
+        return self._min if self._recorded and self.count == self._recorded else 0.0
 
     @property
     def mean(self) -> float:
@@ -207,6 +265,9 @@ def bucket_of(value: float) -> int:
         return 0
     units = int((value if value < VALUE_MAX else VALUE_MAX) * UNITS)
     shift = 0
+    while units >= 512 * SUB_BUCKETS:
+        units >>= 8
+        shift += 8
     while units >= 2 * SUB_BUCKETS:
         units >>= 1
         shift += 1
@@ -223,7 +284,7 @@ def value_of(index: int) -> float:
 
 
 class RequestTimes:
-    """The phases of one API's requests; one call records them all."""
+    """The phases of one API's requests; one call records those that every request has."""
 
     def __init__(
         self,
@@ -233,23 +294,31 @@ class RequestTimes:
         remote: Histogram,
         request_bytes: Histogram,
         errors_none: Meter,
+        request_queue: Histogram,
+        response_queue: Histogram,
+        response_send: Histogram,
         parent: RequestTimes | None = None,
     ) -> None:
-        """A request that is recorded here is recorded in `parent`, too."""
+        """A request that is recorded here is recorded in `parent`, too. The phases that mostly take
+        no time are histograms with `total` as their whole."""
         self._parent = parent
         self._total = total
         self._local = local
         self._remote = remote
+        self._request_queue = request_queue
+        self._response_queue = response_queue
+        self._response_send = response_send
         self._bytes = request_bytes
         self._none = errors_none
-        #: Requests that were answered; the phases that take no time have as many zeros.
+        #: Requests that were answered.
         self.count = 0
 
     def record(self, local_ns: int, remote_ns: int, size: int, failed: int = 0) -> None:
         """A request of `size` bytes is answered. `failed`: its errors are counted elsewhere."""
         self.count += 1
         self._local.update(local_ns * 1e-6)
-        self._remote.update(remote_ns * 1e-6)
+        if remote_ns:
+            self._remote.update(remote_ns * 1e-6)
         self._total.update((local_ns + remote_ns) * 1e-6)
         self._bytes.update(size)
         if not failed:
@@ -257,26 +326,45 @@ class RequestTimes:
         if self._parent is not None:
             self._parent.record(local_ns, remote_ns, size, failed)
 
+    def queued(self, total_ns: int, more_ns: int) -> None:
+        """The request just recorded with `total_ns` waited so long before it was begun."""
+        self._request_queue.update(more_ns * 1e-6)
+        self._total.lengthen(total_ns * 1e-6, more_ns * 1e-6)
+        if self._parent is not None:
+            self._parent.queued(total_ns, more_ns)
+
+    def held_back(self, total_ns: int, more_ns: int) -> None:
+        """Its response waited so long until it was its turn to be sent."""
+        self._response_queue.update(more_ns * 1e-6)
+        self._total.lengthen(total_ns * 1e-6, more_ns * 1e-6)
+        if self._parent is not None:
+            self._parent.held_back(total_ns, more_ns)
+
+    def sent(self, total_ns: int, more_ns: int) -> None:
+        """Its response took so long to send."""
+        self._response_send.update(more_ns * 1e-6)
+        self._total.lengthen(total_ns * 1e-6, more_ns * 1e-6)
+        if self._parent is not None:
+            self._parent.sent(total_ns, more_ns)
+
 
 class ApiTimes:
     """One API in one version: counts its requests, and passes their times on."""
 
     def __init__(self, requests: Meter, times: RequestTimes) -> None:
         self._requests = requests
-        self._times = times
+        self.times = times
+        #: When the last request was answered, and how long it had taken.
+        self.answered_ns = 0
+        self.total_ns = 0
 
     def answered(self, started_ns: int, size: int) -> None:
         """A request of `size` bytes, begun at `started_ns` (perf_counter_ns), is answered now."""
         now_ns = perf_counter_ns()
+        self.answered_ns = now_ns
+        self.total_ns = now_ns - started_ns
         self._requests.mark(1)
-        self._times.record(now_ns - started_ns, 0, size)
-
-    def begun(self) -> None:
-        """A request waits; `ended` follows."""
-        self._requests.mark(1)
-
-    def ended(self, local_ns: int, remote_ns: int, size: int) -> None:
-        self._times.record(local_ns, remote_ns, size)
+        self.times.record(now_ns - started_ns, 0, size)
 
 
 class Flow:
@@ -287,9 +375,14 @@ class Flow:
         self.size = size
         self.records = records
 
-    def passed(self, size: int, records: int = 0) -> None:
+    def passed(self, size: int) -> None:
         self.operations.mark(1)
         if size:
             self.size.mark(size)
-        if records and self.records is not None:
-            self.records.mark(records)
+
+    def appended(self, size: int, base_offset: int, last_offset: int) -> None:
+        """A batch of `size` bytes with these offsets."""
+        self.operations.mark(1)
+        self.size.mark(size)
+        if self.records is not None:
+            self.records.mark(last_offset - base_offset + 1)

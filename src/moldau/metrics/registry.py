@@ -93,10 +93,11 @@ class Registry:
             raise TypeError(f"{spec.key} is not a meter")
         return made
 
-    def histogram(self, spec: Spec, *values: str) -> Histogram:
+    def histogram(self, spec: Spec, *values: str, whole: Histogram | None = None) -> Histogram:
+        """With `whole` it has as many values as that one; those that are not recorded are zero."""
         made = self._series(spec).get(values)
         if made is None:
-            made = self._add(spec, values, Histogram(self.ticker))
+            made = self._add(spec, values, Histogram(self.ticker, whole))
         if not isinstance(made, Histogram):
             raise TypeError(f"{spec.key} is not a histogram")
         return made

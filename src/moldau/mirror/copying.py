@@ -359,15 +359,15 @@ class _Session:
             await producer.send(topic, sync.value(), sync.key(), partition=0)
 
     async def close(self) -> None:
-        for client in (self._producer, self._syncs, self._consumer, self._back):
+        # An error here would take the place of a cancellation, and another session begin.
+        for client in (self._producer, self._syncs, self._consumer):
             if client is not None:
                 with suppress(KafkaError):
-                    if isinstance(client, TopicReader):
-                        await client.close()
-                    else:
-                        await client.close(timeout=_CLOSE_S)
-        await self._source_admin.close()
-        await self._target_admin.close()
+                    await client.close(timeout=_CLOSE_S)
+        for other in (self._back, self._source_admin, self._target_admin):
+            if other is not None:
+                with suppress(KafkaError):
+                    await other.close()
 
 
 def _placed(

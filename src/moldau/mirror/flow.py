@@ -28,6 +28,8 @@ __all__ = ["Flow", "create_internal_topics"]
 logger = logging.getLogger(__name__)
 
 _RETRY_S = 2.0
+# Longer than all clients of a task take to close.
+_STOP_S = 60.0
 _OFFSETS_PARTITIONS = 25
 
 
@@ -102,7 +104,10 @@ class Flow:
         tasks = [*self._running.values(), *([self._main] if self._main else [])]
         for task in tasks:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        if tasks:
+            _, late = await asyncio.wait(tasks, timeout=_STOP_S)
+            for task in late:
+                logger.warning("%s: %s does not end", self.settings.name, task.get_name())
         if self._groups is not None:
             await self._groups.close()
         if self._producer is not None:
@@ -248,7 +253,7 @@ class Flow:
             except Exception:
                 logger.exception("%s: %s ended", self.settings.name, name)
 
-        self._running[name] = asyncio.get_running_loop().create_task(watched())
+        self._running[name] = asyncio.get_running_loop().create_task(watched(), name=name)
 
     def _end(self, name: str) -> None:
         task = self._running.pop(name, None)

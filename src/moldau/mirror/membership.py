@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 
 from moldau.client import AsyncConsumer, KafkaError
 from moldau.mirror.machine.settings import FlowSettings
@@ -63,7 +64,9 @@ class TaskShare:
                 await consumer.poll(_POLL_S)
                 self._set(frozenset(each.partition for each in consumer.assignment()))
         finally:
-            await asyncio.shield(consumer.close(timeout=2.0))
+            # An error here would take the place of a cancellation, and the group be joined again.
+            with suppress(KafkaError):
+                await asyncio.shield(consumer.close(timeout=2.0))
 
     def _set(self, mine: frozenset[int]) -> None:
         if mine != self._mine:

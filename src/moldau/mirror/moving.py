@@ -67,6 +67,13 @@ class _Clusters:
         self.reached = AsyncAdmin(self.out.client("target", "admin"))
         self.plugins = Plugins(self.out)
         self.stores = Stores(self.out, self.plugins, self.left, self.reached)
+        self.positions = SourcePositions(CONNECTOR, self.out.name.source)
+        self._reader = TopicReader(
+            self.out.offsets_topic,
+            self.positions.replay,
+            self.out.client("target", "consumer"),
+            self.reached,
+        )
         self._back_map = OffsetMap()
         self._back: TopicReader | None = None
         back_policy = None
@@ -85,15 +92,22 @@ class _Clusters:
             self.stores.runs,
             back_policy,
             self._back_map if self._back is not None else None,
+            self.positions.next,
         )
+
+    def mixes(self, left: TopicPartition) -> bool:
+        """Whether a partition holds records of both clusters, here and there."""
+        return self._back is not None and self.plugins.keeps_name(left.topic)
 
     async def catch_up(self) -> None:
         await self.stores.catch_up(source=self.has_source)
+        await self._reader.catch_up()
         if self._back is not None:
             await self._back.catch_up()
 
     async def close(self) -> None:
         await self.stores.close()
+        await self._reader.close()
         if self._back is not None:
             await self._back.close()
         await self.left.close()
@@ -116,11 +130,18 @@ async def move_groups(
         clusters = _Clusters(flows, left, reached, has_source=has_source)
         stack.push_async_callback(clusters.close)
         deadline = time.monotonic() + wait_s
+        ends: dict[TopicPartition, int] | None = None
         while True:
             await clusters.catch_up()
             moves = await _planned(clusters, groups)
+            if not has_source or time.monotonic() >= deadline:
+                break
+            if ends is None:
+                ends = await _mixed_ends(clusters, moves)
             is_behind = any(each.behind for each in moves)
-            if not is_behind or not has_source or time.monotonic() >= deadline:
+            if not is_behind and all(
+                (clusters.positions.next(key) or 0) >= end for key, end in ends.items()
+            ):
                 break
             await asyncio.sleep(_LOOK_S)
         refused = await _refused(clusters, moves, force=force)
@@ -135,6 +156,21 @@ async def move_groups(
             if offsets:
                 await clusters.reached.alter_consumer_group_offsets(group, offsets)
         return Moved(moves, refused, is_done=True)
+
+
+async def _mixed_ends(clusters: _Clusters, moves: list[Move]) -> dict[TopicPartition, int]:
+    """The ends of partitions with records of both clusters: all that is there is copied before the
+    groups write and read in the other one, for in what is copied later the order is another, and
+    no offset there would mean the same on the way back."""
+    keys = [each.left for each in moves if clusters.mixes(each.left)]
+    if not keys:
+        return {}
+    found = await clusters.left.list_offsets(
+        dict.fromkeys(keys, OffsetSpec.latest()),
+        isolation_level="read_committed" if clusters.out.is_exactly_once else "read_uncommitted",
+        check=False,
+    )
+    return {key: each.offset for key, each in found.values_by_key.items()}
 
 
 async def _planned(clusters: _Clusters, groups: Collection[str]) -> list[Move]:

@@ -28,23 +28,37 @@ if TYPE_CHECKING:
         Sql,
         Table,
         Topic,
-        Watermark,
     )
     from moldau.pipelines.definition.pipeline import Pipeline
     from moldau.pipelines.definition.tables import Csv, Delta, Iceberg, Jdbc, Json, Parquet
+    from moldau.pipelines.definition.transforms import (
+        ColumnsToHeaders,
+        Deduplicate,
+        Explode,
+        Flatten,
+        HeadersToColumns,
+        Mask,
+    )
     from moldau.pipelines.definition.triggers import Trigger
+    from moldau.pipelines.definition.watermarks import Watermark
     from moldau.pipelines.errors import DefinitionError, PipelineError
 
 __all__ = [
     "Cast",
     "Code",
+    "ColumnsToHeaders",
     "Csv",
+    "Deduplicate",
     "DefinitionError",
     "Delta",
     "Drop",
+    "Explode",
+    "Flatten",
+    "HeadersToColumns",
     "Iceberg",
     "Jdbc",
     "Json",
+    "Mask",
     "Parquet",
     "Pipeline",
     "PipelineError",
@@ -61,6 +75,12 @@ __all__ = [
 ]
 
 _MODULES = {
+    "Mask": "definition.transforms",
+    "HeadersToColumns": "definition.transforms",
+    "Flatten": "definition.transforms",
+    "Explode": "definition.transforms",
+    "Deduplicate": "definition.transforms",
+    "ColumnsToHeaders": "definition.transforms",
     "Cast": "definition.model",
     "Code": "definition.code",
     "Csv": "definition.tables",
@@ -82,7 +102,7 @@ _MODULES = {
     "Table": "definition.model",
     "Topic": "definition.model",
     "Trigger": "definition.triggers",
-    "Watermark": "definition.model",
+    "Watermark": "definition.watermarks",
 }
 
 

@@ -13,13 +13,24 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
-__all__ = ["Framed", "FramingError", "header_name", "header_value", "prefix", "read_frame"]
+__all__ = [
+    "Framed",
+    "FramingError",
+    "header_name",
+    "header_value",
+    "id_in_header",
+    "named_in_header",
+    "prefix",
+    "read_frame",
+]
 
 MAGIC_ID: Final = 0
 MAGIC_GUID: Final = 1
 _PREFIX: Final = struct.Struct(">bi")
 PREFIX_SIZE: Final = _PREFIX.size
 _GUID_SIZE: Final = 16
+_BY_HEADER: Final = ("header", "headerschemaidserializer")
+_BY_PREFIX: Final = ("", "prefix", "prefixschemaidserializer", "confluentschemaidserializer")
 
 
 class FramingError(ValueError):
@@ -41,6 +52,14 @@ def prefix(schema_id: int) -> bytes:
     return _PREFIX.pack(MAGIC_ID, schema_id)
 
 
+def id_in_header(serializer: str | None) -> bool:
+    """What `value.schema.id.serializer` says. Raises FramingError."""
+    name = (serializer or "").strip().rpartition(".")[2].lower()
+    if name not in (*_BY_HEADER, *_BY_PREFIX):
+        raise FramingError("must be PrefixSchemaIdSerializer or HeaderSchemaIdSerializer")
+    return name in _BY_HEADER
+
+
 def header_name(is_key: bool) -> str:
     return "__key_schema_id" if is_key else "__value_schema_id"
 
@@ -52,11 +71,18 @@ def header_value(guid: str, indexes: bytes = b"") -> bytes:
 def read_frame(
     data: bytes, headers: Iterable[tuple[str, bytes | None]] | None, is_key: bool
 ) -> Framed:
-    """The header counts where there is one, then the first bytes."""
+    """The header counts where there is one, then the first bytes.
+
+    The last header of its name counts, as in Java: one who passes on a record with its headers may
+    have added another.
+    """
     wanted = header_name(is_key)
+    found = None
     for name, value in headers or ():
         if name == wanted and value:
-            return _of_header(value, data)
+            found = value
+    if found is not None:
+        return named_in_header(found, data)
     if len(data) < PREFIX_SIZE:
         raise FramingError(
             f"{len(data)} bytes are too few for the id of a schema: was this written by a "
@@ -70,7 +96,8 @@ def read_frame(
     return Framed(schema_id, None, data[PREFIX_SIZE:])
 
 
-def _of_header(value: bytes, data: bytes) -> Framed:
+def named_in_header(value: bytes, data: bytes) -> Framed:
+    """By the value of a header, which is not empty."""
     if value[0] == MAGIC_GUID and len(value) > _GUID_SIZE:
         guid = UUID(bytes=value[1 : 1 + _GUID_SIZE])
         return Framed(None, str(guid), data, value[1 + _GUID_SIZE :])

@@ -30,6 +30,9 @@ __all__ = ["SchemaRegistryClient"]
 
 V = TypeVar("V")
 REFERENCE_DEPTH_MAX: Final = 100
+#: Contexts that are asked for the subjects of one guid.
+CONTEXTS_MAX: Final = 20
+DEFAULT_CONTEXT: Final = "."
 NOT_FOUND: Final = 404
 
 
@@ -112,6 +115,16 @@ class SchemaRegistryClient:
     def subjects_of_id(self, schema_id: int) -> list[str]:
         """Never remembered: a schema may be registered under a further subject."""
         return list(self._get(f"/schemas/ids/{schema_id}/subjects"))
+
+    def subjects_of_guid(self, guid: str) -> list[str]:
+        """Never remembered, as by id. In all contexts that have the schema, up to CONTEXTS_MAX."""
+        found = self._get(f"/schemas/guids/{guid}/ids")
+        subjects: list[str] = []
+        for each in found[:CONTEXTS_MAX]:
+            context = each.get("context") or DEFAULT_CONTEXT
+            within = None if context == DEFAULT_CONTEXT else f":{context}:"
+            subjects += self._get(f"/schemas/ids/{each['id']}/subjects", subject=within)
+        return subjects
 
     def latest(self, subject: str) -> RegisteredSchema:
         """The latest version, no older than `latest.cache.ttl.sec`."""

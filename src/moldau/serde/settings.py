@@ -15,6 +15,7 @@ from moldau.config.errors import ConfigError as AnyConfigError
 from moldau.config.table import parse_table
 from moldau.config.values import Password
 from moldau.security.tls import client_context
+from moldau.serde.framing import FramingError, id_in_header
 from moldau.serde.subjects import (
     AssociatedNameStrategy,
     AssociationsOfTopics,
@@ -25,8 +26,6 @@ from moldau.serde.subjects import (
 __all__ = ["SerdeSettings", "parse_settings", "tls_context"]
 
 _SSL_PREFIX: Final = "schema.registry."
-_BY_HEADER: Final = ("header", "headerschemaidserializer")
-_BY_PREFIX: Final = ("", "prefix", "prefixschemaidserializer", "confluentschemaidserializer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +70,9 @@ class SerdeSettings:
                 cluster_id=values["subject.name.strategy.kafka.cluster.id"],
                 fallback=values["subject.name.strategy.fallback.type"],
             ),
-            id_in_header=_is_in_header(f"{side}.schema.id.serializer", values),
+            id_in_header=_id_in_header(
+                f"{side}.schema.id.serializer", values[f"{side}.schema.id.serializer"]
+            ),
             validate_json=values["json.fail.invalid.schema"],
             rule_secret=None if secret is None else secret.value,
             dead_letter_topic=values["rule.actions.dlq.param.topic"],
@@ -129,10 +130,8 @@ def _text(value: Any) -> str:
     return str(value)
 
 
-def _is_in_header(key: str, values: Mapping[str, Any]) -> bool:
-    name = (values[key] or "").rpartition(".")[2].lower()
-    if name not in (*_BY_HEADER, *_BY_PREFIX):
-        raise ConfigError.invalid(
-            key, values[key], "must be PrefixSchemaIdSerializer or HeaderSchemaIdSerializer"
-        )
-    return name in _BY_HEADER
+def _id_in_header(key: str, serializer: str | None) -> bool:
+    try:
+        return id_in_header(serializer)
+    except FramingError as error:
+        raise ConfigError.invalid(key, serializer, str(error)) from None

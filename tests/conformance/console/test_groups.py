@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from moldau.client import Admin, Consumer, NewTopic, Producer, ShareConsumer
+from moldau.client import Admin, Consumer, NewTopic, OffsetAndMetadata, Producer, ShareConsumer
+from moldau.client.topics import TopicPartition
+from moldau.streams import KafkaStreams, State, StreamsBuilder
 from support.console import Console, Tab
 from support.processes import BrokerProcess
 from support.waiting import eventually
@@ -17,7 +20,9 @@ TOPIC = "events"
 
 
 @pytest.fixture(scope="module")
-def groups(broker: BrokerProcess, admin: Admin) -> Iterator[dict[str, str]]:
+def groups(
+    broker: BrokerProcess, admin: Admin, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[str, str]]:
     """A group of each kind with a member, and `old`, which has offsets and no member."""
     admin.create_topics([NewTopic(TOPIC, 2, 1)])
     servers = {"bootstrap.servers": broker.bootstrap}
@@ -44,7 +49,26 @@ def groups(broker: BrokerProcess, admin: Admin) -> Iterator[dict[str, str]]:
         sharing = stack.enter_context(ShareConsumer({**servers, "group.id": "sharers"}))
         sharing.subscribe([TOPIC])
         sharing.poll(0.5)
-        yield {"classics": "classic", "consumers": "consumer", "sharers": "share"}
+        application = stack.enter_context(echo(broker.bootstrap, tmp_path_factory.mktemp("state")))
+        assert application.wait_for(State.RUNNING, 60)
+        yield {
+            "classics": "classic",
+            "consumers": "consumer",
+            "sharers": "share",
+            "echoes": "streams",
+        }
+
+
+def echo(bootstrap: str, state: Path) -> KafkaStreams:
+    builder = StreamsBuilder()
+    builder.stream(TOPIC).foreach(lambda _key, _value: None)
+    return KafkaStreams(
+        builder.build(),
+        application_id="echoes",
+        bootstrap_servers=bootstrap,
+        state_dir=str(state),
+        group_protocol="streams",
+    )
 
 
 def test_every_kind_is_listed_and_described(console: Console, groups: dict[str, str]) -> None:
@@ -79,6 +103,21 @@ def test_lag_in_records_and_seconds(console: Console, groups: dict[str, str]) ->
 def test_a_group_with_members_is_not_reset(console: Console, groups: dict[str, str]) -> None:
     answer = console.ask("POST", "/groups/consumers/offsets", {"to": "earliest"}, status=409)
     assert "message" in answer
+
+
+def test_offsets_are_deleted_after_a_preview(console: Console, admin: Admin) -> None:
+    admin.create_topics([NewTopic("left", 2, 1)])
+    offsets = {TopicPartition("left", each): OffsetAndMetadata(0) for each in range(2)}
+    admin.alter_consumer_group_offsets("leavers", offsets)
+    path = "/groups/leavers/offsets/delete"
+    preview = console.ask("POST", path, {"topic": "left", "dry_run": True})
+    assert [each["partition"] for each in preview["data"]] == [0, 1]
+    assert len(admin.list_consumer_group_offsets("leavers")["leavers"]) == 2
+    console.ask("POST", path, {"topic": "left", "partitions": [1]})
+    assert list(admin.list_consumer_group_offsets("leavers")["leavers"]) == [
+        TopicPartition("left", 0)
+    ]
+    console.ask("POST", path, {"topic": "nowhere"}, status=400)
 
 
 def test_groups_in_a_browser(tab: Tab, console: Console, groups: dict[str, str]) -> None:

@@ -105,6 +105,35 @@ def test_the_broker_refuses_what_acls_do_not_allow(console: Console) -> None:
     console.ask("POST", "/topics", {"name": "new"}, status=403, auth=sam)
 
 
+def test_a_user_gets_a_delegation_token_and_ends_it(console: Console) -> None:
+    sam = ("sam", "sam-secret")
+    made = console.ask("POST", "/tokens", {"renewers": ["User:admin"]}, auth=sam)
+    listed = console.ask("GET", "/tokens", auth=sam)["data"]
+    assert [each["id"] for each in listed] == [made["id"]]
+    assert made["hmac"] not in str(listed), "only its maker sees the secret, once"
+    console.ask("POST", "/tokens/renew", {"id": made["id"]}, auth=sam)
+    console.ask("POST", "/tokens/expire", {"id": "another"}, auth=sam, status=404)
+    console.ask("POST", "/tokens/expire", {"id": made["id"]}, auth=sam)
+    assert console.ask("GET", "/tokens", auth=sam)["data"] == []
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("PUT", "/connectors/mine", {"config": {"connector.class": "FileStreamSink"}}),
+        ("POST", "/sql/statements", {"sql": "DROP STREAM orders;"}),
+        ("POST", "/schemas/orders-value/versions", {"schema": '"string"'}),
+        ("DELETE", "/schemas/orders-value", None),
+        ("POST", "/pipelines/mine/stop", {}),
+    ],
+)
+def test_services_are_changed_only_by_those_who_may_alter_the_cluster(
+    console: Console, method: str, path: str, body: Any
+) -> None:
+    answer = console.ask(method, path, body, status=403, auth=("sam", "sam-secret"))
+    assert "ALTER on the cluster" in answer["message"]
+
+
 def test_passwords_cannot_be_tried_for_ever(console: Console) -> None:
     wrong = {"user": "eve", "password": "guess"}
     for _ in range(3):

@@ -9,7 +9,9 @@ import pytest
 from confluent_kafka.schema_registry import SchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
 from confluent_kafka.schema_registry.json_schema import JSONSerializer
+from confluent_kafka.schema_registry.protobuf import ProtobufDeserializer, ProtobufSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 from moldau.client import Admin, Consumer, NewTopic, Producer, TopicPartition
 from support.console import Console, console_of
@@ -72,3 +74,42 @@ def test_values_with_schemas(
         while record is None:
             record = next(iter(consumer.poll(5.0)), None)
     assert AvroDeserializer(client)(record.value, context) == {"name": "bob", "age": 7}
+
+
+def message_class() -> Any:
+    """`message User { string name = 1; int32 age = 2; }`"""
+    field = descriptor_pb2.FieldDescriptorProto
+    file = descriptor_pb2.FileDescriptorProto(name="console_user.proto", syntax="proto3")
+    message = file.message_type.add(name="User")
+    for number, (name, kind) in enumerate(
+        (("name", field.TYPE_STRING), ("age", field.TYPE_INT32)), start=1
+    ):
+        message.field.add(name=name, number=number, type=kind, label=field.LABEL_OPTIONAL)
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName("User"))
+
+
+def test_values_in_protobuf(
+    console: Console, broker: BrokerProcess, registry: RegistryStage, admin: Admin
+) -> None:
+    admin.create_topics([NewTopic("people", 1, 1)])
+    user, how = message_class(), {"use.deprecated.format": False}
+    client = SchemaRegistryClient({"url": registry.running.url})
+    context = SerializationContext("people", MessageField.VALUE)
+    written = ProtobufSerializer(user, client, how)(user(name="ada", age=36), context)
+    with Producer(bootstrap_servers=broker.bootstrap) as producer:
+        producer.send("people", written)
+    (found,) = search(console, "people", "value.age > 30")
+    assert (found["kind"], found["value"]) == ("protobuf", {"name": "ada", "age": 36})
+    sent = {"records": [{"value": {"name": "bob", "age": 7}}], "value_format": "protobuf"}
+    console.ask("POST", "/topics/people/records", sent)
+    place = TopicPartition("people", 0)
+    with Consumer(bootstrap_servers=broker.bootstrap) as consumer:
+        consumer.assign([place])
+        consumer.seek(place, 1)
+        record = None
+        while record is None:
+            record = next(iter(consumer.poll(5.0)), None)
+    read = ProtobufDeserializer(user, how, client)(record.value, context)
+    assert (read.name, read.age) == ("bob", 7)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from moldau.client import Admin, NewTopic, Producer
+from moldau.client import Admin, NewTopic, Producer, TopicPartition
 from support.console import Console, Tab, console_of
+from support.hanging import hang, leave_unverified
 from support.processes import BrokerProcess
 from support.waiting import eventually
 
@@ -71,6 +72,22 @@ def test_an_open_transaction_is_terminated(
     assert [each["id"] for each in rows] == ["books"]
     page.get_by_role("button", name="Find hanging transactions").click()
     page.get_by_text("No hanging transactions.").wait_for()
+
+
+def test_a_hanging_transaction_is_found_and_aborted(
+    tab: Tab, admin: Admin, broker: BrokerProcess
+) -> None:
+    admin.create_topics([NewTopic("hung", 1, 1)])
+    leave_unverified(admin)
+    hang(broker.port, "hung")
+    page = tab.open("/transactions")
+    page.get_by_role("button", name="Find hanging transactions").click()
+    page.get_by_role("row", name="hung").get_by_role("button", name="Abort").click()
+    page.get_by_role("dialog").get_by_role("button", name="Abort").click()
+    page.get_by_text("No hanging transactions.").wait_for()
+    place = TopicPartition("hung", 0)
+    (state,) = admin.describe_producers([place])[place].active_producers
+    assert state.current_transaction_start_offset is None
 
 
 def test_what_was_changed_is_in_the_audit(tab: Tab, console: Console) -> None:

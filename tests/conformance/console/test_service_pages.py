@@ -49,6 +49,58 @@ def bootstrap(platform: Platform) -> str:
     return str(platform.services()["broker"]["address"])
 
 
+@pytest.fixture(scope="module")
+def high(console: Console) -> str:
+    """The query of the stream HIGH over the topic `readings`."""
+    statements = (
+        "CREATE STREAM readings (id VARCHAR, value DOUBLE) WITH (kafka_topic = 'readings', "
+        "value_format = 'json', partitions = 1);"
+        "CREATE STREAM high AS SELECT * FROM readings WHERE value > 10;"
+    )
+    console.ask("POST", "/sql/statements", {"sql": statements})
+    return query_of(console, "CSAS_HIGH_")
+
+
+@pytest.fixture(scope="module")
+def big(platform: Platform, bootstrap: str) -> str:
+    """A pipeline that is declared, and that nobody runs."""
+    folder = ControlFolder(platform.data / "spark")
+    record = PipelineRecord(
+        name="big",
+        definition={"name": "big", "source": {"topic": "readings"}, "sink": {"topic": "big"}},
+        desired=Desired.STOPPED,
+        checkpoint=str(folder.checkpoints / "big"),
+        deployment=folder.deployment,
+        generation=1,
+        revision=1,
+    )
+    with Registry(bootstrap) as registry:
+        registry.change("big", lambda _: record)
+    return "big"
+
+
+@pytest.fixture(scope="module")
+def counting(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A word count that runs while the tests of this file do."""
+    with Admin({"bootstrap.servers": bootstrap}) as admin:
+        admin.create_topics([NewTopic("text", 1, 1), NewTopic("counts", 1, 1)])
+    builder = StreamsBuilder()
+    text = {"key_serde": "string", "value_serde": "string"}
+    words = builder.stream("text", **text).flat_map_values(str.split)
+    counted = words.group_by(lambda _, word: word, **text).count(store="counts")
+    counted.to_stream().to("counts", key_serde="string", value_serde="long")
+    running = KafkaStreams(
+        builder.build(),
+        application_id="counting",
+        bootstrap_servers=bootstrap,
+        state_dir=str(tmp_path_factory.mktemp("state")),
+        group_protocol="streams",
+    )
+    with running:
+        assert running.wait_for(State.RUNNING, 60)
+        yield "counting"
+
+
 def send(bootstrap: str, topic: str, *values: str) -> None:
     with Producer(bootstrap_servers=bootstrap) as producer:
         for value in values:
@@ -173,20 +225,17 @@ def query_of(console: Console, prefix: str) -> str:
 
 
 def test_sql_statements_and_rows_that_come_while_one_looks(
-    tab: Tab, console: Console, bootstrap: str
+    tab: Tab, console: Console, bootstrap: str, high: str
 ) -> None:
     page = tab.open("/sql")
     editor = page.get_by_label("Statements")
     editor.fill(
-        "CREATE STREAM readings (id VARCHAR, value DOUBLE) WITH (kafka_topic = 'readings', "
-        "value_format = 'json', partitions = 1);"
-        "CREATE STREAM high AS SELECT * FROM readings WHERE value > 10;"
         "CREATE TABLE latest AS SELECT id, LATEST_BY_OFFSET(value) AS value FROM readings "
         "GROUP BY id;"
     )
     page.get_by_role("button", name="Run").click()
     page.get_by_role("region", name="Queries").get_by_text("CTAS_LATEST_").wait_for()
-    high, latest = query_of(console, "CSAS_HIGH_"), query_of(console, "CTAS_LATEST_")
+    latest = query_of(console, "CTAS_LATEST_")
     send(bootstrap, "readings", '{"id": "a", "value": 5}', '{"id": "b", "value": 50}')
 
     editor.fill("SELECT * FROM high EMIT CHANGES;")
@@ -222,62 +271,29 @@ def test_sql_statements_and_rows_that_come_while_one_looks(
     assert [one["id"] for one in console.ask("GET", "/sql")["queries"]] == [high]
 
 
-def test_a_streams_application_is_drawn_with_its_members(
-    tab: Tab, bootstrap: str, tmp_path: Path
-) -> None:
-    with Admin({"bootstrap.servers": bootstrap}) as admin:
-        admin.create_topics([NewTopic("text", 1, 1), NewTopic("counts", 1, 1)])
-    builder = StreamsBuilder()
-    text = {"key_serde": "string", "value_serde": "string"}
-    words = builder.stream("text", **text).flat_map_values(str.split)
-    counted = words.group_by(lambda _, word: word, **text).count(store="counts")
-    counted.to_stream().to("counts", key_serde="string", value_serde="long")
-    running = KafkaStreams(
-        builder.build(),
-        application_id="counting",
-        bootstrap_servers=bootstrap,
-        state_dir=str(tmp_path),
-        group_protocol="streams",
-    )
-    with running:
-        assert running.wait_for(State.RUNNING, 60)
-        page = tab.open("/streams")
-        page.get_by_role("link", name="counting").click()
-        drawn = page.get_by_role("region", name="Topology of counting")
-        drawn.get_by_text("text", exact=True).wait_for()
-        drawn.get_by_text("Sub-topology 1", exact=True).wait_for()
-        page.get_by_text("Stable").wait_for()
-        page.get_by_role("region", name="Members").get_by_text("0_0").wait_for()
+def test_a_streams_application_is_drawn_with_its_members(tab: Tab, counting: str) -> None:
+    page = tab.open("/streams")
+    page.get_by_role("link", name=counting).click()
+    drawn = page.get_by_role("region", name="Topology of counting")
+    drawn.get_by_text("text", exact=True).wait_for()
+    drawn.get_by_text("Sub-topology 1", exact=True).wait_for()
+    page.get_by_text("Stable").wait_for()
+    page.get_by_role("region", name="Members").get_by_text("0_0").wait_for()
 
 
-def test_pipelines_are_listed_with_what_they_do(
-    tab: Tab, platform: Platform, bootstrap: str
-) -> None:
-    folder = ControlFolder(platform.data / "spark")
-    definition = {"name": "big", "source": {"topic": "readings"}, "sink": {"topic": "big"}}
-    record = PipelineRecord(
-        name="big",
-        definition=definition,
-        desired=Desired.STOPPED,
-        checkpoint=str(folder.checkpoints / "big"),
-        deployment=folder.deployment,
-        generation=1,
-        revision=1,
-    )
-    with Registry(bootstrap) as registry:
-        registry.change("big", lambda _: record)
+def test_pipelines_are_listed_with_what_they_do(tab: Tab, bootstrap: str, big: str) -> None:
     page = tab.open("/pipelines")
     page.get_by_role("link", name="readings").wait_for()
-    page.get_by_role("link", name="big").first.click()
-    page.get_by_role("heading", name="big", exact=True).wait_for()
+    page.get_by_role("link", name=big).first.click()
+    page.get_by_role("heading", name=big, exact=True).wait_for()
     page.get_by_role("button", name="Stop").click()
     page.get_by_text("big is to stop").wait_for()
     with Registry(bootstrap) as registry:
-        assert registry.read().pipelines["big"].generation > 1
+        assert registry.read().pipelines[big].generation > 1
 
 
 def test_lineage_follows_a_record_through_all_services(
-    tab: Tab, console: Console, bootstrap: str
+    tab: Tab, console: Console, high: str, big: str, counting: str
 ) -> None:
     config = {
         "connector.class": "FileStreamSink",
@@ -291,13 +307,12 @@ def test_lineage_follows_a_record_through_all_services(
         found = console.ask("GET", "/lineage")
         return {(each["source"], each["target"]) for each in found["edges"]}
 
-    high = query_of(console, "CSAS_HIGH_")
     wanted = {
         ("topic:readings", f"query:{high}"),
         (f"query:{high}", "topic:HIGH"),
         ("topic:HIGH", "connector:high-file"),
-        ("topic:readings", "pipeline:big"),
-        ("topic:text", "streams:counting"),
+        ("topic:readings", f"pipeline:{big}"),
+        ("topic:text", f"streams:{counting}"),
     }
     eventually(lambda: wanted <= lines(), what="the way of a reading")
     page = tab.open("/lineage")
@@ -337,7 +352,15 @@ def test_what_the_platform_did(tab: Tab, platform: Platform) -> None:
     page.get_by_role("region", name="Log").get_by_text("Empty.").wait_for()
 
 
-def test_changes_are_in_the_audit(platform: Platform) -> None:
+def test_changes_are_in_the_audit(platform: Platform, console: Console, high: str) -> None:
+    console.ask("POST", "/schemas/audited/versions", {"schema": json.dumps(ORDER)})
+    console.ask("DELETE", "/schemas/audited")
+    config = {"connector.class": "FileStreamSink", "topics": "HIGH", "file": "/dev/null"}
+    console.ask("PUT", "/connectors/audited", {"config": config})
+    console.ask("DELETE", "/connectors/audited")
+    statement = "CREATE STREAM audited AS SELECT * FROM readings;"
+    console.ask("POST", "/sql/statements", {"sql": statement})
+    console.ask("DELETE", f"/sql/queries/{query_of(console, 'CSAS_AUDITED_')}")
     shown = platform.call("logs", "console", "--lines", "2000")
     actions = set(re.findall(r'"action": "([a-z-]+)"', shown))
     wanted = {"register-schema", "delete-subject", "create-connector", "sql", "terminate-query"}
@@ -356,7 +379,7 @@ PAGES = ("/lineage", "/connectors", "/sql", "/sql/HIGH", "/schemas", "/logs", "/
     ],
 )
 def test_axe_finds_nothing_and_pages_fit_a_phone(
-    browser: Any, console: Console, theme: str
+    browser: Any, console: Console, theme: str, high: str, big: str, counting: str
 ) -> None:
     # `bypass_csp` only for axe itself, which the pages' policy would not let in.
     small = Tab(
@@ -369,7 +392,7 @@ def test_axe_finds_nothing_and_pages_fit_a_phone(
     only = {"type": "tag", "values": RULES}
     problems = []
     for path in PAGES:
-        page = small.open(path.replace("HIGH", query_of(console, "CSAS_HIGH_")))
+        page = small.open(path.replace("HIGH", high))
         wider = page.evaluate("document.documentElement.scrollWidth - innerWidth")
         if wider > 0:
             problems.append(f"{path}: {wider} px too wide")

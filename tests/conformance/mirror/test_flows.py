@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import urllib.request
 from pathlib import Path
@@ -17,8 +18,11 @@ from moldau.client import (
     Producer,
     TopicPartition,
 )
+from moldau.client.batches import BatchConsumer
+from moldau.mirror.machine.offset_map import OffsetMap
 from moldau.mirror.machine.records import Checkpoint
 from moldau.mirror.machine.settings import FlowName
+from moldau.wire.records import read_header
 from support.cli import moldau_cli
 from support.connect_workers import distributed_worker
 from support.mirrors import (
@@ -34,6 +38,7 @@ from support.waiting import eventually
 
 from .conftest import Servers
 
+MIRROR = "org.apache.kafka.connect.mirror.Mirror"
 IDENTITY = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
 
 
@@ -237,23 +242,14 @@ def test_a_group_with_members_stays_and_the_reason_is_said(
         assert "U->V: heartbeat" in shown.out
 
 
-def test_the_connectors_of_mirrormaker_run_in_connect(two: tuple[str, str]) -> None:
-    create(two[0], NewTopic("linked", 2, 1))
-    with Producer({"bootstrap.servers": two[0]}) as producer:
-        for number in range(200):
-            producer.send("linked", b"%d" % number, b"%d" % number, headers=[("h", b"x")])
-    with Admin({"bootstrap.servers": two[0]}) as admin:
-        middle = {TopicPartition("linked", each): OffsetAndMetadata(40) for each in range(2)}
-        admin.alter_consumer_group_offsets("linkers", middle)
-    package = "org.apache.kafka.connect.mirror.Mirror"
+def connectors(two: tuple[str, str], source: str, target: str, **more: str) -> dict[str, str]:
+    """Settings for connectors that copy from the first cluster to the second."""
     bytes_ = "org.apache.kafka.connect.converters.ByteArrayConverter"
-    common = {
-        "source.cluster.alias": "W",
-        "target.cluster.alias": "X",
+    return {
+        "source.cluster.alias": source,
+        "target.cluster.alias": target,
         "source.cluster.bootstrap.servers": two[0],
         "target.cluster.bootstrap.servers": two[1],
-        "topics": "linked",
-        "groups": "linkers",
         "key.converter": bytes_,
         "value.converter": bytes_,
         "header.converter": bytes_,
@@ -262,11 +258,21 @@ def test_the_connectors_of_mirrormaker_run_in_connect(two: tuple[str, str]) -> N
         "checkpoints.topic.replication.factor": "1",
         "heartbeats.topic.replication.factor": "1",
         "emit.checkpoints.interval.seconds": "1",
-        "tasks.max": "2",
-    }
+    } | {key.replace("_", "."): value for key, value in more.items()}
+
+
+def test_the_connectors_of_mirrormaker_run_in_connect(two: tuple[str, str]) -> None:
+    create(two[0], NewTopic("linked", 2, 1))
+    with Producer({"bootstrap.servers": two[0]}) as producer:
+        for number in range(200):
+            producer.send("linked", b"%d" % number, b"%d" % number, headers=[("h", b"x")])
+    with Admin({"bootstrap.servers": two[0]}) as admin:
+        middle = {TopicPartition("linked", each): OffsetAndMetadata(40) for each in range(2)}
+        admin.alter_consumer_group_offsets("linkers", middle)
+    common = connectors(two, "W", "X", topics="linked", groups="linkers", tasks_max="2")
     with distributed_worker(two[1], "mirror-workers") as worker:
         for kind in ("Source", "Checkpoint", "Heartbeat"):
-            config = {**common, "connector.class": f"{package}{kind}Connector"}
+            config = {**common, "connector.class": f"{MIRROR}{kind}Connector"}
             answer = worker.call("PUT", f"/connectors/{kind}/config", config)
             assert answer.status == 201, answer.body
         found = read(two[1], "W.linked", 200)
@@ -276,6 +282,56 @@ def test_the_connectors_of_mirrormaker_run_in_connect(two: tuple[str, str]) -> N
         read(two[1], "heartbeats", 1)
         worker.wait_for("Source", "RUNNING", "RUNNING", "RUNNING")
         worker.wait_for("Heartbeat", "RUNNING", "RUNNING")
+
+
+def test_in_connect_the_map_is_written_with_the_records(two: tuple[str, str]) -> None:
+    """Every copy is in the map once its transaction has ended, and nothing else is."""
+    create(two[0], NewTopic("mapped", 1, 1))
+    send(two[0], "mapped", *map(str, range(100)))
+    config = connectors(two, "M", "N", topics="mapped", tasks_max="1") | {
+        "connector.class": f"{MIRROR}SourceConnector",
+        "consumer.isolation.level": "read_committed",
+        "exactly.once.support": "required",
+        "transaction.boundary": "poll",
+    }
+    once = {"exactly.once.source.support": "enabled"}
+    with distributed_worker(two[1], "map-workers", **once) as worker:
+        assert worker.call("PUT", "/connectors/map/config", config).status == 201
+        copies = read(two[1], "M.mapped", 100)
+    runs = OffsetMap()
+    for record in read(two[1], "mm2-offset-map.M.internal", 1):
+        runs.replay(record.key, record.value)
+    known = runs.partition(TopicPartition("mapped", 0))
+    for upstream, copy in enumerate(copies):
+        found = known.downstream(upstream)
+        assert found is not None
+        assert (found.offset, found.is_exact) == (copy.offset, True)
+    records, written = (
+        _producers(two[1], topic) for topic in ("M.mapped", "mm2-offset-map.M.internal")
+    )
+    assert records == written, "each transaction wrote records and their map"
+
+
+def _producers(bootstrap: str, topic: str) -> set[tuple[int, int]]:
+    """The producers of a topic with their epochs; each transaction has an epoch of its own."""
+
+    async def polled() -> set[tuple[int, int]]:
+        consumer = BatchConsumer({"bootstrap.servers": bootstrap})
+        place = TopicPartition(topic, 0)
+        try:
+            consumer.assign([place])
+            consumer.seek(place, 0)
+            found: set[tuple[int, int]] = set()
+            end = (await consumer.end_offsets([place]))[place]
+            while await consumer.position(place) < end:
+                for each in (await consumer.poll_batches(0.2)).values():
+                    headers = [read_header(batch.data) for batch in each.batches]
+                    found |= {(each.producer_id, each.producer_epoch) for each in headers}
+            return found
+        finally:
+            await consumer.close()
+
+    return asyncio.run(polled())
 
 
 def test_two_processes_share_the_tasks(two: tuple[str, str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import confluent_kafka
 import pytest
@@ -11,6 +12,7 @@ from moldau.client import Admin, Consumer, NewTopic, Producer
 from moldau.client.errors import InvalidRecordError, KafkaError
 from moldau.serde import AvroSerializer, Schema, SchemaRegistryClient
 from moldau.testing import Broker
+from support.certificates import Authority
 from support.ports import free_port
 from support.registry.stage import RegistryStage, registry_on
 
@@ -91,6 +93,38 @@ def test_a_schema_of_another_topic_is_refused_until_it_is_registered_here(
                 producer.send(topic, data).result(30)
             assert client.register(f"{topic}-value", Schema(VALUE)) == schema_id
             producer.send(topic, data).result(30)
+
+
+@pytest.mark.parametrize("strategy", ["TopicNameStrategy", "RecordNameStrategy"])
+def test_ids_in_headers_count(broker: Broker, registry: RegistryStage, strategy: str) -> None:
+    """The guid of another topic's schema does not, nor a guid that the registry does not have."""
+    topic = f"headers-{strategy}"
+    make(broker, topic, {**CHECKED, "confluent.value.subject.name.strategy": strategy})
+    config = {
+        "value.schema.id.serializer": "HeaderSchemaIdSerializer",
+        "value.subject.name.strategy": strategy,
+    }
+    url = registry.running.url
+    with Producer(
+        bootstrap_servers=broker.bootstrap_servers,
+        value_serializer=AvroSerializer(VALUE, registry=url, config=config),
+    ) as producer:
+        assert producer.send(topic, {"id": 1}).result(30).offset == 0
+    other = VALUE.replace("Order", "Other")
+    foreign: list[tuple[str, bytes | None]] = []
+    AvroSerializer(
+        other, registry=url, config={**config, "value.subject.name.strategy": "TopicNameStrategy"}
+    ).serialize("unrelated", {"id": 1}, foreign)
+    unknown: list[tuple[str, bytes | None]] = [("__value_schema_id", b"\x01" + bytes(16))]
+    with Producer(bootstrap_servers=broker.bootstrap_servers) as producer:
+        with pytest.raises(InvalidRecordError, match="is not one of subject"):
+            producer.send(topic, b"\x02", headers=foreign).result(30)
+        with pytest.raises(InvalidRecordError, match="has no schema 00000000-"):
+            producer.send(topic, b"\x02", headers=unknown).result(30)
+        with pytest.raises(InvalidRecordError, match="does not begin with"):
+            producer.send(topic, b"\x02", headers=[("__value_schema_id", b"\x01")]).result(30)
+        with pytest.raises(InvalidRecordError):
+            producer.send(topic, b"\x02", headers=[("other", b"\x01")]).result(30)
 
 
 def test_librdkafka_gets_the_same_refusal(broker: Broker, topic: str) -> None:
@@ -174,6 +208,50 @@ def test_without_an_answer_of_the_registry_producers_retry() -> None:
             with pytest.raises(KafkaError) as failed:
                 producer.send("silent", b"\x00\x00\x00\x00\x01x").result(30)
             assert not isinstance(failed.value, InvalidRecordError)
+
+
+def test_a_secured_registry_is_asked(tmp_path: Path) -> None:
+    """By https, with a password; without them the broker does not know, and producers retry."""
+    authority = Authority(tmp_path)
+    certificate = authority.issue("server", "/CN=localhost")
+    users = tmp_path / "users"
+    users.write_text("broker: secret,reader\n")
+    port = free_port()
+    settings = {
+        "confluent.schema.registry.url": f"https://localhost:{port}",
+        "confluent.ssl.truststore.location": str(authority.certificate),
+        "confluent.ssl.truststore.type": "PEM",
+        "confluent.basic.auth.credentials.source": "USER_INFO",
+        "confluent.basic.auth.user.info": "broker:secret",
+    }
+    client = {
+        "schema.registry.url": f"https://localhost:{port}",
+        "schema.registry.ssl.truststore.location": str(authority.certificate),
+        "schema.registry.ssl.truststore.type": "PEM",
+        "basic.auth.user.info": "broker:secret",
+    }
+    with (
+        Broker(config=settings) as broker,
+        registry_on(
+            broker.bootstrap_servers,
+            listeners=f"https://127.0.0.1:{port}",
+            ssl_keystore_location=certificate.pem,
+            ssl_keystore_type="PEM",
+            authentication_method="BASIC",
+            authentication_users_file=users,
+            authentication_roles="reader",
+            inter_instance_protocol="https",
+        ),
+        Producer(
+            bootstrap_servers=broker.bootstrap_servers,
+            value_serializer=AvroSerializer(VALUE, config=client),
+        ) as producer,
+        Producer(bootstrap_servers=broker.bootstrap_servers) as plain,
+    ):
+        make(broker, "secured", CHECKED)
+        assert producer.send("secured", {"id": 1}).result(30).offset == 0
+        with pytest.raises(InvalidRecordError):
+            plain.send("secured", b"plain").result(30)
 
 
 def test_without_a_registry_the_reason_is_said() -> None:

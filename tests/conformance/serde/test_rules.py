@@ -19,6 +19,7 @@ from confluent_kafka.schema_registry import SchemaRegistryClient as TheirClient
 from confluent_kafka.schema_registry.avro import AvroDeserializer as TheirAvroReader
 from confluent_kafka.schema_registry.avro import AvroSerializer as TheirAvroWriter
 from confluent_kafka.schema_registry.json_schema import JSONDeserializer, JSONSerializer
+from confluent_kafka.schema_registry.protobuf import ProtobufDeserializer as TheirProtobufReader
 from confluent_kafka.schema_registry.protobuf import ProtobufSerializer as TheirProtobufWriter
 from confluent_kafka.schema_registry.rules.cel.cel_executor import CelExecutor
 from confluent_kafka.schema_registry.rules.cel.cel_field_executor import CelFieldExecutor
@@ -253,6 +254,77 @@ def test_tags_of_the_metadata(stage: RegistryStage) -> None:
     written = serializer.serialize("metadata", ADA)
     read = AvroDeserializer(registry=stage.running.url).deserialize("metadata", written)
     assert read == {**ADA, "email": "ada@example.com!"}
+
+
+@pytest.mark.parametrize(
+    ("type", "pattern"), [("JSON", "$.inner.*"), ("PROTOBUF", "com.acme.User.aliases")]
+)
+def test_tags_of_the_metadata_in_other_formats(
+    stage: RegistryStage, type: str, pattern: str
+) -> None:
+    change = {"name": "up", "kind": "TRANSFORM", "mode": "WRITE", "type": "CEL_FIELD"}
+    rules = {"domainRules": [{**change, "expr": "value + '!'", "tags": ["LOUD"]}]}
+    metadata = {"tags": {pattern: ["LOUD"]}}
+    topic = f"metadata-{type}"
+    if type == "JSON":
+        schema = Schema(JSON_USER, type, metadata=metadata, rule_set=rules)
+        data: Any = {"name": "ada", "age": 1, "inner": {"x": "y"}}
+        written = JsonSchemaSerializer(schema, registry=stage.running.url).serialize(topic, data)
+        read = JsonSchemaDeserializer(registry=stage.running.url).deserialize(topic, written)
+        assert read == {**data, "inner": {"x": "y!"}}
+        return
+    schema = Schema(PROTO_USER, type, metadata=metadata, rule_set=rules)
+    data = {"name": "ada", "age": 1, "aliases": ["a", "b"]}
+    written = ProtobufSerializer(schema, registry=stage.running.url).serialize(topic, data)
+    read = ProtobufDeserializer(registry=stage.running.url).deserialize(topic, written)
+    assert read == {**data, "aliases": ["a!", "b!"]}
+
+
+def test_encrypted_fields_of_json_schema_and_protobuf(
+    stage: RegistryStage, theirs: TheirClient
+) -> None:
+    """Each side reads what the other wrote."""
+    rule_conf = {"secret": SECRET}
+    for type, text in (("JSON", JSON_USER), ("PROTOBUF", PROTO_USER)):
+        params = {
+            "encrypt.kek.name": f"kek-{type}",
+            "encrypt.kms.type": "local-kms",
+            "encrypt.kms.key.id": "mykey",
+        }
+        encrypt = rule("ENCRYPT", tags=["PII"], params=RuleParams(params))
+        register(theirs, f"sealed-{type}", text, encrypt, type=type)
+    data: Any = {"name": "ada", "age": 1, "inner": {"x": "y"}}
+    topic = "sealed-JSON"
+    written = JsonSchemaSerializer(**ours(stage)).serialize(topic, data)
+    other = JSONSerializer(JSON_USER, theirs, conf=LATEST, rule_conf=rule_conf)(
+        json.loads(json.dumps(data)), context(topic)
+    )
+    reader = JSONDeserializer(None, schema_registry_client=theirs, rule_conf=rule_conf)
+    for each in (written, other):
+        assert each is not None
+        assert b"ada" not in each
+        assert b'"y"' not in each
+        assert JsonSchemaDeserializer(**ours(stage)).deserialize(topic, each) == data
+        assert reader(each, context(topic)) == data
+
+    topic = "sealed-PROTOBUF"
+    data = {"name": "ada", "age": 1, "aliases": ["bee", "cee"]}
+    made = ProtobufLanguage().parse(PROTO_USER).message_class("com.acme.User")
+    conf = {**LATEST, "use.deprecated.format": False}
+    written = ProtobufSerializer(**ours(stage)).serialize(topic, data)
+    other = TheirProtobufWriter(made, theirs, conf=conf, rule_conf=rule_conf)(
+        made(**data), context(topic)
+    )
+    # A client that has registered the text itself takes it for a descriptor.
+    fresh = TheirClient({"url": stage.running.url})
+    plain = {"use.deprecated.format": False}
+    their = TheirProtobufReader(made, plain, fresh, rule_conf=rule_conf)
+    for each in (written, other):
+        assert each is not None
+        assert b"ada" not in each
+        assert b"bee" not in each
+        assert ProtobufDeserializer(**ours(stage)).deserialize(topic, each) == data
+        assert their(each, context(topic)) == made(**data)
 
 
 def test_encrypted_payloads(stage: RegistryStage, theirs: TheirClient) -> None:

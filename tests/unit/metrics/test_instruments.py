@@ -114,10 +114,14 @@ def test_one_call_records_a_request_and_its_parent(instruments: ModuleType) -> N
     ticker = instruments.Ticker(0.0)
 
     def times(parent: object = None) -> tuple[object, dict[str, object]]:
+        total = instruments.Histogram(ticker)
         parts = {
-            name: instruments.Histogram(ticker)
-            for name in ("total", "local", "remote", "request_bytes")
+            "total": total,
+            "local": instruments.Histogram(ticker),
+            "request_bytes": instruments.Histogram(ticker),
         }
+        for name in ("remote", "request_queue", "response_queue", "response_send"):
+            parts[name] = instruments.Histogram(ticker, total)
         parts["errors_none"] = instruments.Meter(ticker)
         return instruments.RequestTimes(parent=parent, **parts), parts
 
@@ -130,3 +134,35 @@ def test_one_call_records_a_request_and_its_parent(instruments: ModuleType) -> N
         assert parts["remote"].max == 3.0  # type: ignore[attr-defined]
         assert parts["request_bytes"].max == 77  # type: ignore[attr-defined]
         assert parts["errors_none"].count == 1  # type: ignore[attr-defined]
+        assert parts["response_send"].count == 1  # type: ignore[attr-defined]
+    # What comes later makes the same request longer.
+    consumer.queued(5_000_000, 7_000_000)  # type: ignore[attr-defined]
+    consumer.held_back(12_000_000, 1_000_000)  # type: ignore[attr-defined]
+    consumer.sent(13_000_000, 20_000_000)  # type: ignore[attr-defined]
+    for parts in (of_fetch, of_consumer):
+        total = parts["total"]
+        assert (total.count, total.sum, total.max) == (1, 33.0, 33.0)  # type: ignore[attr-defined]
+        assert total.percentile(0.5) == pytest.approx(33.0, rel=0.04)  # type: ignore[attr-defined]
+        assert parts["request_queue"].max == 7.0  # type: ignore[attr-defined]
+        assert parts["response_queue"].max == 1.0  # type: ignore[attr-defined]
+        assert parts["response_send"].max == 20.0  # type: ignore[attr-defined]
+
+
+def test_what_is_not_recorded_of_a_phase_is_zero(instruments: ModuleType) -> None:
+    ticker = instruments.Ticker(0.0)
+    total = instruments.Histogram(ticker)
+    phase = instruments.Histogram(ticker, total)
+    assert (phase.count, phase.percentile(0.99), phase.min) == (0, 0.0, 0.0)
+    for number in range(100):
+        total.update(10.0)
+        if number % 10 == 0:
+            phase.update(5.0)
+    assert (phase.count, phase.min, phase.max, phase.mean) == (100, 0.0, 5.0, 0.5)
+    assert phase.percentile(0.5) == 0.0
+    assert phase.percentile(0.95) == pytest.approx(5.0, rel=0.04)
+    # Also after weights were rescaled, whichever of the two is asked first.
+    ticker.advance(4_000.0)
+    for _ in range(100):
+        total.update(10.0)
+    assert phase.percentile(0.999) == 0.0
+    assert phase.count == 200

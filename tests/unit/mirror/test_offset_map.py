@@ -116,3 +116,13 @@ def test_a_group_that_comes_back_continues_after_its_own_records_and_the_copies(
     assert continued_at(out, back, 13) == Translation(12, True)
     assert continued_at(None, back, 10) == Translation(10, True)
     assert continued_at(None, None, 10) is None
+
+
+def test_records_that_the_flow_out_has_not_reached_are_not_left_behind() -> None:
+    """The other cluster's 10 records are here, and behind a marker 5 of this cluster's own, all
+    of which the reader has read, and none of which is copied."""
+    back = stored(run(0, 0, 10)).partition(P)
+    assert continued_at(None, back, 16) == Translation(10, False, behind=6)
+    assert continued_at(None, back, 16, position=11) == Translation(10, False, behind=5)
+    # It has come so far and copied nothing: these were markers.
+    assert continued_at(None, back, 16, position=16) == Translation(10, True)

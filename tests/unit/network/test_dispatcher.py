@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
 import struct
+import time
 from collections import deque
 from collections.abc import Awaitable, Collection, Mapping
 from typing import Any
@@ -14,11 +16,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moldau.broker.handlers.api_versions import ApiVersionsHandler, FeatureLevels
+from moldau.broker.metrics.requests import RequestMetrics
 from moldau.broker.network.context import ConnectionInfo, RequestContext
 from moldau.broker.network.dispatcher import Dispatcher, Route
 from moldau.broker.network.interface import FrameReceiver, InvalidRequest, Network, Reply
 from moldau.broker.network.machine.error_responses import error_response
 from moldau.broker.network.settings import NetworkSettings
+from moldau.metrics import Registry
 from moldau.wire.apis import API_BY_KEY, ApiKey
 from moldau.wire.codec import encode
 from moldau.wire.errors import ApiError, ErrorCode
@@ -193,6 +197,36 @@ class TestGeneric:
         assert [record.levelno for record in caplog.records] == [logging.ERROR]
         assert caplog.records[0].exc_info is not None
         assert "Heartbeat (key 12) v4" in caplog.text
+
+
+@pytest.mark.parametrize("with_metrics", [True, False])
+def test_only_what_is_appended_is_answered_by_a_future(with_metrics: bool) -> None:
+    """A connection lets the next Produce go ahead of a future, and of nothing else."""
+
+    async def main() -> None:
+        appended: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+        answers: list[Any] = [late_raw, lambda *_: appended]
+
+        def produce(context: RequestContext, frame: memoryview, position: int) -> Any:
+            return answers.pop(0)(context, memoryview(bytearray(frame)), position)
+
+        metrics = RequestMetrics(Registry(time.monotonic))
+        dispatcher = Dispatcher(
+            {ApiKey.PRODUCE: Route(produce, raw=True, pipelined=True)},
+            metrics=metrics if with_metrics else None,
+        )
+        frame = encode_request_frame(API_BY_KEY[ApiKey.PRODUCE], 9, 7, "t", ProduceRequest())
+        connection = ConnectionInfo(listener_name="PLAINTEXT")
+        verified = dispatcher.dispatch(connection, memoryview(frame[4:]))
+        assert inspect.iscoroutine(verified)
+        assert dispatcher.dispatch(connection, memoryview(frame[4:])) is appended
+        appended.set_result(None)
+        assert await verified is not None
+        await asyncio.sleep(0)
+        if with_metrics:
+            assert metrics.api("Produce", 9).requests.count == 2
+
+    asyncio.run(main())
 
 
 def test_error_messages_travel_where_there_is_room() -> None:

@@ -19,8 +19,17 @@ PLAIN = load_plain(moldau.wire, "_schema_ids")
 FORMS = pytest.mark.parametrize("form", [_schema_ids, PLAIN], ids=["installed", "plain"])
 
 
+Headers = tuple[tuple[str, bytes | None], ...]
+KEY, VALUE = "__key_schema_id", "__value_schema_id"
+GUID = bytes(range(16))
+
+
 def section(*records: tuple[bytes | None, bytes | None]) -> bytes:
-    made = [Record(at, 0, key, value, ()) for at, (key, value) in enumerate(records)]
+    return with_headers(*((key, value, ()) for key, value in records))
+
+
+def with_headers(*records: tuple[bytes | None, bytes | None, Headers]) -> bytes:
+    made = [Record(at, 0, *each) for at, each in enumerate(records)]
     return bytes(encode_records(made, 0, 0, 0)[0])
 
 
@@ -56,6 +65,39 @@ def test_ids_are_collected_once_with_their_first_record(form: ModuleType) -> Non
 
 
 @FORMS
+def test_headers_name_schemas_in_place_of_the_first_bytes(form: ModuleType) -> None:
+    one = b"\x01" + GUID
+    other = b"\x01" + GUID[::-1]
+    data = with_headers(
+        (b"k", b"plain", ((VALUE, one),)),
+        # The last of several counts, and what follows the guid says which message it is.
+        (b"k", b"", (("h", b"1"), (VALUE, one), ("x", None), (VALUE, other + b"\x00"))),
+        (framed(1), framed(2), ((VALUE, b"\x00\x00\x00\x00\x09"), ("h", b""))),
+        (framed(1), framed(2), ((KEY, one), (VALUE, b""))),
+        (b"k", b"no", ((VALUE[:-1], one), (VALUE + "x", one))),
+        (b"k", framed(2), ((VALUE, one[:-1]),)),
+        (None, None, ((VALUE, one), (KEY, one))),
+    )
+    assert found(form, data, 7, True, True) == (
+        {1: 2, GUID: 3},
+        {GUID: 0, GUID[::-1]: 1, 9: 2, 2: 3},
+        [0, 1, 4, 5],
+        [4, 5],
+        True,
+    )
+
+
+@FORMS
+@given(cut=st.integers(0, 80), count=st.integers(0, 9), noise=st.binary(max_size=40))
+def test_headers_are_never_read_beyond_their_record(
+    form: ModuleType, cut: int, count: int, noise: bytes
+) -> None:
+    headers = ((VALUE, b"\x01" + GUID), (KEY, None))
+    data = with_headers((b"k", b"v", headers), (None, b"v", headers))[:cut] + noise
+    found(form, data, count, True, True)
+
+
+@FORMS
 @given(cut=st.integers(0, 60), count=st.integers(0, 9), noise=st.binary(max_size=40))
 def test_what_is_not_sound_is_never_read_beyond_its_end(
     form: ModuleType, cut: int, count: int, noise: bytes
@@ -69,13 +111,20 @@ def test_what_is_not_sound_is_never_read_beyond_its_end(
         st.tuples(
             st.none() | st.binary(max_size=8) | st.builds(framed, st.integers(0, 3)),
             st.none() | st.binary(max_size=8) | st.builds(framed, st.integers(0, 3)),
+            st.lists(
+                st.tuples(
+                    st.sampled_from([KEY, VALUE, "h"]),
+                    st.none() | st.binary(max_size=20) | st.just(b"\x01" + GUID),
+                ),
+                max_size=3,
+            ).map(tuple),
         ),
         min_size=1,
         max_size=20,
     )
 )
-def test_both_forms_agree(records: list[tuple[bytes | None, bytes | None]]) -> None:
-    data = section(*records)
+def test_both_forms_agree(records: list[tuple[bytes | None, bytes | None, Headers]]) -> None:
+    data = with_headers(*records)
     assert found(_schema_ids, data, len(records), True, True) == found(
         PLAIN, data, len(records), True, True
     )

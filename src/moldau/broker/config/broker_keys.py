@@ -390,9 +390,26 @@ unstable.feature.versions.enable                     boolean  false       hri
 
 # Keys of Confluent's broker, described only where they are set.
 _CONFLUENT_TABLE = """\
+confluent.basic.auth.credentials.source              string   URL         lri ~{URL,USER_INFO}
 confluent.basic.auth.user.info                       password -           lri
+confluent.bearer.auth.credentials.source             string   -           lri
+confluent.bearer.auth.token                          password -           lri
 confluent.missing.id.cache.ttl.sec                   long     60          lri >=0
 confluent.schema.registry.url                        list     []          lri *
+confluent.ssl.cipher.suites                          list     []          lri *
+confluent.ssl.enabled.protocols                      list     TLSv1.2,TLSv1.3 lri *
+confluent.ssl.endpoint.identification.algorithm      string   https       lri
+confluent.ssl.key.password                           password -           lri
+confluent.ssl.keystore.certificate.chain             password -           lri
+confluent.ssl.keystore.key                           password -           lri
+confluent.ssl.keystore.location                      string   -           lri
+confluent.ssl.keystore.password                      password -           lri
+confluent.ssl.keystore.type                          string   JKS         lri
+confluent.ssl.protocol                               string   TLSv1.3     lri
+confluent.ssl.truststore.certificates                password -           lri
+confluent.ssl.truststore.location                    string   -           lri
+confluent.ssl.truststore.password                    password -           lri
+confluent.ssl.truststore.type                        string   JKS         lri
 """
 
 BROKER_KEYS = ConfigDef(parse_table(_TABLE + _CONFLUENT_TABLE, RULES))

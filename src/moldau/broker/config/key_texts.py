@@ -10,6 +10,9 @@ __all__ = ["DOCUMENTATION"]
 
 _TEXT = """\
 confluent.basic.auth.user.info: USER:PASSWORD for the schema registry of schema validation.
+confluent.bearer.auth.token: The token for the schema registry of schema validation.
+confluent.ssl.keystore.location: The own certificate for the schema registry of schema validation.
+confluent.ssl.truststore.location: Whom to trust as the schema registry of schema validation.
 confluent.key.schema.validation: Take only records whose keys name a schema of the topic.
 confluent.key.subject.name.strategy: Which subject a key's schema must have.
 confluent.missing.id.cache.ttl.sec: How long an id that the registry does not have is refused.

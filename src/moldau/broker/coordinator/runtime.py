@@ -21,7 +21,7 @@ from moldau.broker.coordinator.machine.log import (
     TransactionEnd,
     read_entries,
 )
-from moldau.broker.coordinator.shell import S, ShardShell
+from moldau.broker.coordinator.shell import S, ShardShell, Times
 from moldau.clock import Clock
 from moldau.invariant import invariant
 from moldau.times import WallMs
@@ -73,6 +73,18 @@ class CoordinatorRuntime(Generic[S]):
         self._seats: dict[int, _Seat[S]] = {}
         #: How long the last ones took to load.
         self.load_times_ms: deque[int] = deque(maxlen=LOAD_TIMES_KEPT)
+        self._times: Times | None = None
+
+    @property
+    def times(self) -> Times | None:
+        """What is told how long decisions and commits take."""
+        return self._times
+
+    @times.setter
+    def times(self, times: Times) -> None:
+        self._times = times
+        for seat in self._seats.values():
+            seat.shell.times = times
 
     # Leadership.
 
@@ -90,6 +102,7 @@ class CoordinatorRuntime(Generic[S]):
             write_timeout_ms=self._write_timeout_ms,
             report_bug=self._report_bug,
             perform=lambda action: self._perform(partition, action),
+            times=self.times,
         )
         seat = _Seat(epoch, shell)
         self._seats[partition] = seat

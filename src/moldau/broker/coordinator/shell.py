@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from moldau.broker.coordinator.machine.decision import (
     Act,
@@ -28,6 +28,7 @@ from moldau.broker.coordinator.machine.decision import (
 )
 from moldau.broker.coordinator.machine.log import CoordinatorLog
 from moldau.broker.coordinator.machine.timers import TimerQueue
+from moldau.broker.metrics.timing import timed
 from moldau.clock import Alarm, Clock
 from moldau.invariant import invariant
 from moldau.times import ELAPSED_ZERO, ElapsedMs, WallMs
@@ -60,6 +61,18 @@ def client_error(error: ErrorCode) -> ErrorCode:
     return _CLIENT_ERRORS.get(error, error)
 
 
+class Times(Protocol):
+    """Metrics of a coordinator, in milliseconds."""
+
+    def processed(self, milliseconds: float) -> None:
+        """A decision took so long."""
+        ...
+
+    def committed(self, milliseconds: float) -> None:
+        """What was appended was committed after so long."""
+        ...
+
+
 class _Outcome:
     """Whether a decision's records are committed; mostly known before a caller has to wait."""
 
@@ -89,11 +102,12 @@ class _Outcome:
 class _Write:
     """Appended records whose commit is awaited; ends exactly once."""
 
-    __slots__ = ("_alarm", "_shell", "_then")
+    __slots__ = ("_alarm", "_began_ms", "_shell", "_then")
 
     def __init__(self, shell: ShardShell[Any], then: Callable[[ErrorCode], None]) -> None:
         self._shell = shell
         self._then = then
+        self._began_ms = shell.clock.elapsed_ms()
         self._alarm: Alarm | None = None
 
     def wait_for(self, next_offset: int) -> None:
@@ -108,6 +122,9 @@ class _Write:
     def __call__(self, error: ErrorCode) -> None:
         if self in self._shell.writes:
             del self._shell.writes[self]
+            times = self._shell.times
+            if times is not None:
+                times.committed(self._shell.clock.elapsed_ms() - self._began_ms)
             if self._alarm is not None:
                 self._alarm.cancel()
             self._shell.enqueue(lambda: self._then(client_error(error)))
@@ -131,7 +148,10 @@ class ShardShell(Generic[S]):
         write_timeout_ms: int,
         report_bug: Callable[[Exception], None],
         perform: Callable[[Action], None] = _no_actions,
+        times: Times | None = None,
     ) -> None:
+        """`times` is told how long decisions and their commits take."""
+        self.times = times
         self.shard = shard
         self.log = log
         self.clock = clock
@@ -234,7 +254,8 @@ class ShardShell(Generic[S]):
         if self.closed:
             raise ApiError(ErrorCode.NOT_COORDINATOR, "the coordinator has moved or stopped")
         try:
-            return decide()
+            with timed(None if self.times is None else self.times.processed):
+                return decide()
         except ApiError:
             raise
         except Exception as bug:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
 from moldau.broker.metadata.machine.delta import MetadataDelta
@@ -11,6 +12,7 @@ from moldau.broker.metadata.machine.model import NO_LEADER
 from moldau.broker.metadata.shell import MetadataShell
 from moldau.broker.metrics import controller_tables as t
 from moldau.broker.metrics.node import NodeMetrics
+from moldau.broker.metrics.quorum import QuorumTimes
 from moldau.clock import Clock
 from moldau.metrics import Spec
 from moldau.metrics.registry import Reading
@@ -110,11 +112,29 @@ class ControllerGauges:
 class QuorumGauges:
     """What every node knows of the quorum and the metadata."""
 
-    def __init__(self, metadata: MetadataShell, clock: Clock) -> None:
+    def __init__(
+        self, metadata: MetadataShell, clock: Clock, idle_ratio: Callable[[], float]
+    ) -> None:
         self._metadata = metadata
         self._clock = clock
+        self._idle_ratio = idle_ratio
+        self._times = metadata.raft.batch_log.times = QuorumTimes(time.monotonic)
+        metadata.on_leader_changed(lambda: self._times.leader_known(metadata.leader_id >= 0))
+
+    def _measured(self) -> Samples:
+        times, now_s = self._times, time.monotonic()
+        for specs, recent in (
+            (t.RAFT_COMMIT, times.commit_latency),
+            (t.RAFT_ELECTION, times.election_latency),
+        ):
+            yield specs["avg"], (), recent.average(now_s)
+            yield specs["max"], (), recent.maximum(now_s)
+        yield t.RAFT_APPENDS, (), times.append_rate()
+        yield t.RAFT_FETCHES, (), times.fetch_rate()
+        yield t.RAFT_IDLE, (), self._idle_ratio()
 
     def collect(self) -> Samples:
+        yield from self._measured()
         metadata, raft = self._metadata, self._metadata.raft
         machine = raft.machine
         voted = machine.election.voted

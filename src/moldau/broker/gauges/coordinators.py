@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any, TypeAlias
@@ -12,7 +13,8 @@ from moldau.broker.machine.telemetry import ClientTelemetry
 from moldau.broker.metrics import controller_tables as t
 from moldau.broker.metrics.node import NodeMetrics
 from moldau.broker.share.manager import SharePartitionManager
-from moldau.metrics import Spec
+from moldau.metrics import Histogram, Spec, Ticker
+from moldau.metrics.recent import Recent
 from moldau.metrics.registry import Reading
 from moldau.wire.errors import ApiError
 
@@ -23,6 +25,20 @@ _STATES = {
     "share": ("Empty", "Stable", "Dead"),
     "streams": ("Empty", "NotReady", "Assigning", "Reconciling", "Stable", "Dead"),
 }
+
+
+class _Times:
+    """Of one coordinator: implements `coordinator.shell.Times`."""
+
+    def __init__(self, ticker: Ticker) -> None:
+        self.processing = Histogram(ticker)
+        self.purgatory = Histogram(ticker)
+        self.writes = Recent()
+        self.processed = self.processing.update
+
+    def committed(self, milliseconds: float) -> None:
+        self.purgatory.update(milliseconds)
+        self.writes.add(milliseconds, time.monotonic())
 
 
 class CoordinatorGauges:
@@ -39,10 +55,15 @@ class CoordinatorGauges:
         self._coordinators = coordinators
         self._share_partitions = share_partitions
         self._telemetry = telemetry
+        ticker = metrics.registry.ticker
+        self._times = {"group": _Times(ticker), "share": _Times(ticker)}
+        coordinators.groups.runtime.times = self._times["group"]
+        coordinators.share_states.runtime.times = self._times["share"]
 
     def collect(self) -> Samples:
         yield from self._groups()
         yield from self._shards()
+        yield from self._latencies()
         yield from self._transactions()
         self._count_share_requests()
         yield t.SHARE_SESSIONS, (), len(self._share_partitions.sessions)
@@ -108,6 +129,21 @@ class CoordinatorGauges:
             mean_ms = sum(times_ms) / len(times_ms) if times_ms else 0.0
             yield t.LOAD_TIMES[kind, "avg"], (), mean_ms
             yield t.LOAD_TIMES[kind, "max"], (), max(times_ms, default=0)
+
+    def _latencies(self) -> Samples:
+        for kind, times in self._times.items():
+            for phase, histogram in (
+                ("processing", times.processing),
+                ("purgatory", times.purgatory),
+            ):
+                for stat, share in t.STATS.items():
+                    value = histogram.max if stat == "max" else histogram.percentile(share)
+                    yield t.EVENT_TIMES[kind, phase, stat], (), value
+        writes, now_s = self._times["share"].writes, time.monotonic()
+        yield t.SHARE_WRITES["latency-avg"], (), writes.average(now_s)
+        yield t.SHARE_WRITES["latency-max"], (), writes.maximum(now_s)
+        yield t.SHARE_WRITES["rate"], (), writes.rate(now_s)
+        yield t.SHARE_WRITES["total"], (), writes.total
 
     def _count_share_requests(self) -> None:
         """Requests are counted where they arrive; Kafka also has them among the topics'."""

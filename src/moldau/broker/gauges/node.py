@@ -101,7 +101,7 @@ class NodeObservation:
         started_ms = int(clock.now_ms())
         registry.collector(
             lambda: node_samples(shared.cluster_id, started_ms),
-            QuorumGauges(shared.metadata, clock).collect,
+            QuorumGauges(shared.metadata, clock, lambda: self._watch.idle_ratio).collect,
             lambda: quota_samples(shared.quotas),
         )
         registry.gauge(tables.METRICS_COUNT, lambda: registry.series_count)

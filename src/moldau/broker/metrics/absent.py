@@ -37,9 +37,6 @@ ABSENT: Final = {
     "kafka.controller:type=KafkaController,name=EventQueueOperationsTimedOutCount": _NO_QUEUE,
     "kafka.controller:type=KafkaController,name=IgnoredStaticVoters": "voters are never ignored",
     "kafka.server:type=broker-metadata-metrics#ignored-static-voters": "voters are never ignored",
-    "kafka.network:type=RequestMetrics,name=RequestQueueTimeMs": _NO_QUEUE,
-    "kafka.network:type=RequestMetrics,name=ResponseQueueTimeMs": _NO_QUEUE,
-    "kafka.network:type=RequestMetrics,name=ResponseSendTimeMs": "the kernel takes it at once",
     "kafka.network:type=RequestMetrics,name=MessageConversionsTimeMs": _NO_CONVERSION,
     "kafka.network:type=RequestMetrics,name=TemporaryMemoryBytes": _NO_CONVERSION,
     "kafka.server:type=BrokerTopicMetrics,name=FetchMessageConversionsPerSec": _NO_CONVERSION,
@@ -88,5 +85,8 @@ ABSENT: Final = {
     "kafka.server:type=SnapshotEmitter": _NO_MEASURE,
     # Rates and ratios of the newer library.
     "kafka.server:type=socket-server-metrics": _NO_RATE,
-    "kafka.server:type=raft-metrics": _NO_MEASURE,
+    "kafka.server:type=raft-metrics#number-unknown-voter-connections": (
+        "a channel to a voter is kept whether or not its address is known yet"
+    ),
+    "kafka.server:type=raft-metrics#uncommitted-voter-change": "DescribeQuorum has the voters",
 }

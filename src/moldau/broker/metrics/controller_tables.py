@@ -67,14 +67,23 @@ RAFT_STATE: Final = _attribute(_RAFT, "current-state", "leader, follower, candid
 RAFT_LEADER: Final = _attribute(_RAFT, "current-leader", "node id, -1: none")
 RAFT_EPOCH: Final = _attribute(_RAFT, "current-epoch", "epoch of the quorum")
 RAFT_VOTE: Final = _attribute(_RAFT, "current-vote", "node voted for, -1: none")
-RAFT_VOTE_DIRECTORY: Final = _attribute(
-    _RAFT, "current-vote-directory-id", "its directory id"
-)
+RAFT_VOTE_DIRECTORY: Final = _attribute(_RAFT, "current-vote-directory-id", "its directory id")
 RAFT_HIGH_WATERMARK: Final = _attribute(_RAFT, "high-watermark", "committed up to")
 RAFT_END: Final = _attribute(_RAFT, "log-end-offset", "end of the log")
 RAFT_END_EPOCH: Final = _attribute(_RAFT, "log-end-epoch", "epoch of the last record")
 RAFT_VOTERS: Final = _attribute(_RAFT, "number-of-voters", "voters")
 RAFT_OBSERVERS: Final = _attribute(_RAFT, "number-of-observers", "observers, at the leader")
+RAFT_COMMIT: Final = {
+    stat: _attribute(_RAFT, f"commit-latency-{stat}", "ms from an append to its commit")
+    for stat in ("avg", "max")
+}
+RAFT_ELECTION: Final = {
+    stat: _attribute(_RAFT, f"election-latency-{stat}", "ms without a leader")
+    for stat in ("avg", "max")
+}
+RAFT_APPENDS: Final = _attribute(_RAFT, "append-records-rate", "records appended per second")
+RAFT_FETCHES: Final = _attribute(_RAFT, "fetch-records-rate", "records fetched per second")
+RAFT_IDLE: Final = _attribute(_RAFT, "poll-idle-ratio-avg", "idle share of the event loop")
 
 _METADATA: Final = "kafka.server:type=broker-metadata-metrics"
 METADATA_OFFSET: Final = _attribute(_METADATA, "last-applied-record-offset", "applied up to")
@@ -112,6 +121,28 @@ NUM_PARTITIONS: Final = {
         f"kafka.server:type={kind}-coordinator-metrics", "num-partitions", "by state", "state"
     )
     for kind in ("group", "share")
+}
+#: Percentiles of the newer half of Kafka's metrics, with the share of values that each is about.
+STATS: Final = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "p999": 0.999, "max": 1.0}
+EVENT_TIMES: Final = {
+    (kind, phase, stat): _attribute(
+        f"kafka.server:type={kind}-coordinator-metrics", f"event-{phase}-time-ms-{stat}", help
+    )
+    for kind in ("group", "share")
+    for phase, help in (
+        ("processing", "ms to decide and append"),
+        ("purgatory", "ms until what was appended is committed"),
+    )
+    for stat in STATS
+}
+SHARE_WRITES: Final = {
+    name: _attribute("kafka.server:type=share-coordinator-metrics", f"write-{name}", help)
+    for name, help in (
+        ("latency-avg", "ms to write the state of a share group"),
+        ("latency-max", "ms to write the state of a share group"),
+        ("rate", "writes per second"),
+        ("total", "writes since the start"),
+    )
 }
 LOAD_TIMES: Final = {
     (kind, stat): _attribute(

@@ -70,9 +70,12 @@ PARTITION: Final = {
 
 _REQUEST_PHASES: Final = {
     "TotalTimeMs": "ms from the request to its response",
+    "RequestQueueTimeMs": "ms from receiving a request to beginning it",
     "LocalTimeMs": "ms that this broker works on a request",
     "RemoteTimeMs": "ms that a request waits for others: followers, members, records",
     "ThrottleTimeMs": "ms that a client over its quota is held back",
+    "ResponseQueueTimeMs": "ms that a response waits for its turn to be sent",
+    "ResponseSendTimeMs": "ms until a client has taken its response",
     "RequestBytes": "bytes of a request",
 }
 REQUEST: Final = {

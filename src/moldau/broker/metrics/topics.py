@@ -48,10 +48,10 @@ class PartitionMeters:
 
         self.topic = topic
         self.index = index
-        #: Called with the bytes and records that a producer has appended.
+        #: Called with the bytes, and the first and last offset, that a producer has appended.
         self.produced = Flow(
             topic.produces, meter("BytesInPerSec"), meter("MessagesInPerSec")
-        ).passed
+        ).appended
         #: Called with the bytes that a consumer gets.
         self.sent = Flow(topic.fetches, meter("BytesOutPerSec")).passed
 

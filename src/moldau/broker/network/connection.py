@@ -22,7 +22,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
+from time import perf_counter_ns
 from typing import Final, Protocol
 
 from moldau.broker.network.appended import AppendedRequests
@@ -106,7 +107,7 @@ class Connection:
         self._receiver = receiver
         self._decoder = FrameDecoder(request_bytes_max, host.pool)
         _limit_until_login(self._decoder, info, request_bytes_max, host.loop, self._close_for)
-        self._sender = Sender(channel, host.loop, self, info.traffic)
+        self._sender = Sender(channel, host.loop, self, info.traffic, info.phases)
         self.unsent = self._sender.unsent
         self._work: asyncio.Future[Reply] | None = None
         self._appended_requests = AppendedRequests()
@@ -157,6 +158,7 @@ class Connection:
             decoder.feed(host.receive_buffer[:count])
         else:
             decoder.received(count)
+        self.info.phases.turn_ns = 0
         self._handle_frames()
 
     def _on_pending(self) -> None:
@@ -184,6 +186,7 @@ class Connection:
             self.info.traffic.received += count
             self._decoder.feed(buffer[:count])
             self._decoder.detach()
+            self.info.phases.received_ahead(perf_counter_ns())
             self._sender.send([])
         elif self._yielding or (self._muted.active and self._decoder.buffered):
             # Complete requests are still carried out: a producer with acks=0 may just disconnect.
@@ -228,6 +231,7 @@ class Connection:
             or len(self._appended) >= APPENDED_MAX
         ):
             self._busy = True
+            self.info.phases.left_over(self._decoder.buffered > 0 or self._held is not None)
             if self._work is not None and self._stream_ended:
                 # No client is left to wait for the response.
                 self.close()
@@ -268,7 +272,8 @@ class Connection:
                     return sent
             elif reply is not None:
                 self._decoder.detach()
-                self._wait_for(reply)
+                self._work = asyncio.ensure_future(reply, loop=self._host.loop)
+                self._work.add_done_callback(self._on_work_done)
                 return sent
             if info.mute_ms:
                 self._decoder.detach()
@@ -315,13 +320,10 @@ class Connection:
         if self._muted.active and not self._stopping:
             return
         if not self._stopping:
+            self.info.phases.resume()
             self._handle_frames()
         elif not self._appended:
             self.close()
-
-    def _wait_for(self, reply: Awaitable[Reply]) -> None:
-        self._work = asyncio.ensure_future(reply, loop=self._host.loop)
-        self._work.add_done_callback(self._on_work_done)
 
     def _on_work_done(self, work: asyncio.Future[Reply]) -> None:
         self._work = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
+from moldau.broker.metrics.phases import Phases
 from moldau.broker.network.machine.traffic import Traffic
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ class ConnectionInfo:
         "login_bytes_max",
         "mute_ms",
         "on_logged_in",
+        "phases",
         "principal",
         "security_protocol",
         "ssl_peer_name",
@@ -94,6 +96,7 @@ class ConnectionInfo:
         self.client_software_name = "unknown"
         self.client_software_version = "unknown"
         self.mute_ms = 0
+        self.phases = Phases()
         self.grants = Grants()
         # For metrics: whether a follower fetches here.
         self.is_follower = False

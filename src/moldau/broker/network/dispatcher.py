@@ -14,10 +14,11 @@ import asyncio
 import inspect
 import logging
 import struct
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Mapping
 from time import perf_counter_ns
-from typing import Any, Final
+from typing import Any, Final, cast
 
+from moldau.broker.metrics.phases import Answered
 from moldau.broker.metrics.requests import ApiMetrics, RequestMetrics
 from moldau.broker.network.context import ConnectionInfo, RequestContext
 from moldau.broker.network.interface import InvalidRequest, Reply, RequestLimits
@@ -70,8 +71,8 @@ class _Target:
         # Loaded with the first request: most versions are never used.
         self.request: type[Message] | None = None
         # Made with the first request, too.
-        self.answered: Callable[[int, int], None] | None = None
-        self.answered_follower: Callable[[int, int], None] | None = None
+        self.answered: Answered | None = None
+        self.answered_follower: Answered | None = None
         # A coroutine starts only after dispatch has returned, when the frame is gone.
         self.copies_frame = route.raw and inspect.iscoroutinefunction(route.handle)
 
@@ -107,10 +108,11 @@ class Dispatcher:
         if target.key is ApiKey.FETCH:
             name = "FetchFollower" if connection.is_follower else "FetchConsumer"
             found = metrics.api(name, target.version, found)
+        answered = cast(Answered, found.api.answered)
         if connection.is_follower:
-            target.answered_follower = found.answered
+            target.answered_follower = answered
         else:
-            target.answered = found.answered
+            target.answered = answered
         return found
 
     def dispatch(self, connection: ConnectionInfo, frame: memoryview) -> Reply | Awaitable[Reply]:
@@ -154,7 +156,14 @@ class Dispatcher:
         answered = target.answered_follower if connection.is_follower else target.answered
         if answered is None or (reply is not None and type(reply) not in _AT_ONCE):
             return self._measured(target, connection, reply, started_ns, len(frame))
-        answered(started_ns, len(frame))
+        phases = connection.phases
+        if phases.turn_ns:
+            phases.answer(answered.__self__, started_ns, len(frame))
+        else:
+            # Alone in its wake-up, as most are: nothing waits.
+            phases.turn_ns = started_ns
+            phases.last = answered
+            answered(started_ns, len(frame))
         return reply
 
     def _measured(
@@ -170,12 +179,13 @@ class Dispatcher:
             return reply
         metrics = self._metrics_of(self._metrics, target, connection)
         if reply is None or isinstance(reply, (bytes, list)):
-            metrics.answered(started_ns, size)
+            connection.phases.answer(metrics.api, started_ns, size)
             return reply
-        # Mostly it is a future already; a coroutine would become one in the connection.
-        future = asyncio.ensure_future(reply)
-        metrics.waits(started_ns, size, future)
-        return future
+        if not isinstance(reply, asyncio.Future):
+            # Left a coroutine: a future of Produce says that its records are appended.
+            return metrics.awaited(started_ns, size, reply, connection.phases)
+        metrics.waits(started_ns, size, reply, connection.phases)
+        return reply
 
     def is_pipelined(self, frame: memoryview) -> bool:
         return bytes(frame[:2]) in self._pipelined

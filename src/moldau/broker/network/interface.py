@@ -36,6 +36,9 @@ class FrameReceiver(Protocol):
     def dispatch(self, connection: ConnectionInfo, frame: memoryview) -> Reply | Awaitable[Reply]:
         """Answer one frame. `frame` is only valid until this returns.
 
+        A future says that a request that is pipelined has done all that its successors must not
+        overtake, such as appending its records; one that has not returns a coroutine.
+
         Raises InvalidRequest, immediately or from the awaitable, if the connection must be closed.
         """
         ...

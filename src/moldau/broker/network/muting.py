@@ -40,4 +40,5 @@ class Muting:
 
     def _end(self) -> None:
         self.cancel()
+        self._info.phases.forget()
         self._on_over()

@@ -9,8 +9,10 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from itertools import islice
+from time import perf_counter_ns
 from typing import Final, Protocol
 
+from moldau.broker.metrics.phases import Phases
 from moldau.broker.network.machine.traffic import Traffic
 from moldau.broker.network.resets import reset_watch
 from moldau.broker.network.transport_layer import TransportLayer
@@ -38,7 +40,16 @@ class SenderOwner(Protocol):
 class Sender:
     """`unsent` is what the kernel has not taken yet; others only look whether it is empty."""
 
-    __slots__ = ("_channel", "_fd", "_loop", "_notice_reset", "_owner", "_traffic", "unsent")
+    __slots__ = (
+        "_channel",
+        "_fd",
+        "_loop",
+        "_notice_reset",
+        "_owner",
+        "_phases",
+        "_traffic",
+        "unsent",
+    )
 
     def __init__(
         self,
@@ -46,8 +57,10 @@ class Sender:
         loop: asyncio.AbstractEventLoop,
         owner: SenderOwner,
         traffic: Traffic,
+        phases: Phases,
     ) -> None:
         self._traffic = traffic
+        self._phases = phases
         self._channel = channel
         self._fd = channel.fileno()
         self._loop = loop
@@ -80,6 +93,10 @@ class Sender:
             self.unsent.extend(buffers)
             self._drop_sent(sent)
             self._loop.add_writer(self._fd, self._on_writable)
+        phases = self._phases
+        if phases.ready or self.unsent:
+            phases.given(perf_counter_ns(), all_sent=not self.unsent)
+        phases.last = None
 
     def _on_writable(self) -> None:
         self._owner.on_sending()
@@ -97,6 +114,7 @@ class Sender:
             self._drop_sent(sent)
             if not self.unsent:
                 self._loop.remove_writer(self._fd)
+                self._phases.all_sent(perf_counter_ns())
                 self._owner.on_all_sent()
                 return
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from moldau.broker.metrics.quorum import QuorumTimes
 from moldau.broker.raft.log import RaftLog
 from moldau.broker.raft.machine.batches import (
     MetadataBatch,
@@ -33,6 +34,8 @@ class BatchLog:
         self._recent = RecentBatches()
         #: Everything before it was returned by `commit`, or is in a snapshot.
         self.delivered_offset = log.start_offset
+        #: Measures the log, on a node with metrics.
+        self.times: QuorumTimes | None = None
 
     def load(
         self, static_voters: VoterSet, newest_snapshot: tuple[SnapshotId, Snapshot] | None
@@ -68,7 +71,10 @@ class BatchLog:
         self, data: bytes, *, epoch: int, now_ms: WallMs, batch: MetadataBatch | None
     ) -> None:
         """Append one encoded batch; `batch` is the same decoded, if it is at hand."""
+        before = self._log.end_offset
         self._log.append(data, epoch=epoch, now_ms=now_ms)
+        if self.times is not None:
+            self.times.appended(before, self._log.end_offset)
         if batch is None:
             self._recent.clear()
         else:
@@ -87,6 +93,8 @@ class BatchLog:
         try:
             batches = list(decode_metadata_batches(records, "the leader's response"))
             self._log.append_fetched(records, now_ms=now_ms)
+            if self.times is not None:
+                self.times.fetched(before, self._log.end_offset)
         except Exception:
             self._recent.clear()
             raise
@@ -101,6 +109,8 @@ class BatchLog:
     def commit(self, offset: int) -> list[MetadataBatch]:
         """The batches that are committed by that."""
         self._log.commit(offset)
+        if self.times is not None:
+            self.times.committed(offset)
         batches = []
         if self.delivered_offset < offset:
             for batch in self.read(self.delivered_offset):

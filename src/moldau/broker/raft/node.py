@@ -81,8 +81,8 @@ class RaftNode:
         self._finished = asyncio.Event()
         self._requests = OpenRequests()
         self._incoming = IncomingSnapshot(log)
-        self._batches = BatchLog(log)
-        history = self._batches.load(static_voters, newest_snapshot)
+        self.batch_log = BatchLog(log)
+        history = self.batch_log.load(static_voters, newest_snapshot)
         self.machine = QuorumMachine(
             local,
             history,
@@ -90,7 +90,7 @@ class RaftNode:
             log,
             settings,
             random_below=random.randrange,
-            high_watermark=self._batches.delivered_offset,
+            high_watermark=self.batch_log.delivered_offset,
         )
         self._calls = PeerCalls(
             transport, clock, settings, cluster_id=cluster_id, voters=self._other_voters
@@ -147,7 +147,7 @@ class RaftNode:
 
     def batches(self, from_offset: int) -> Iterator[MetadataBatch]:
         """Every batch that ends after `from_offset`, in order, committed or not."""
-        return self._batches.read(from_offset)
+        return self.batch_log.read(from_offset)
 
     def describe_quorum(self) -> DescribeQuorumResponse.PartitionData:
         """ApiError NOT_LEADER_OR_FOLLOWER unless this node leads."""
@@ -185,7 +185,7 @@ class RaftNode:
         """
         self._check_leading(epoch)
         try:
-            self._batches.append(data, epoch=epoch, now_ms=self._clock.now_ms(), batch=batch)
+            self.batch_log.append(data, epoch=epoch, now_ms=self._clock.now_ms(), batch=batch)
         except Exception as error:
             self._fail(error)
             raise
@@ -204,7 +204,7 @@ class RaftNode:
         except Exception as error:
             self._fail(error)
             raise
-        self.step(e.Appended(changes=self._batches.changes_since(before)))
+        self.step(e.Appended(changes=self.batch_log.changes_since(before)))
         self._syncer.sync()
 
     def _check_leading(self, epoch: int) -> None:
@@ -212,7 +212,7 @@ class RaftNode:
             raise ApiError(ErrorCode.NOT_CONTROLLER, "this controller is not active")
 
     def _append_controls(self, controls: list[Any]) -> None:
-        self._batches.append_controls(
+        self.batch_log.append_controls(
             controls, epoch=self.machine.epoch, now_ms=self._clock.now_ms()
         )
 
@@ -263,7 +263,7 @@ class RaftNode:
             case e.AnswerChunk():
                 self._answer_chunk(effect)
             case e.CommitUpTo(offset):
-                batches = self._batches.commit(offset)
+                batches = self.batch_log.commit(offset)
                 if batches:
                     self._listener.on_committed(batches)
             case e.StepDown(epoch):
@@ -300,7 +300,7 @@ class RaftNode:
                 return
             case e.TruncateTo(offset):
                 self._syncer.note_truncation()
-                self._batches.truncate_to(offset, now_ms=self._clock.now_ms())
+                self.batch_log.truncate_to(offset, now_ms=self._clock.now_ms())
                 self._syncer.sync()
                 return
             case e.BecomeLeader():
@@ -313,12 +313,12 @@ class RaftNode:
                 self._append_controls([voters.to_record()])
             case e.AppendRecords(records):
                 self._append_fetched(records)
-        self._events.append(e.Appended(changes=self._batches.changes_since(before)))
+        self._events.append(e.Appended(changes=self.batch_log.changes_since(before)))
         self._syncer.sync()
 
     def _append_fetched(self, records: bytes | memoryview) -> None:
         try:
-            self._batches.append_fetched(records, now_ms=self._clock.now_ms())
+            self.batch_log.append_fetched(records, now_ms=self._clock.now_ms())
         except (ApiError, DamagedBatch) as error:
             self._events.append(e.AppendFailed())
             self._calls.complain(f"the metadata leader's records do not fit the log: {error}")
@@ -370,7 +370,7 @@ class RaftNode:
         except Exception as error:
             self._fail(error)
             return
-        self._batches.begin_at(snapshot_id.end_offset)
+        self.batch_log.begin_at(snapshot_id.end_offset)
         self._listener.on_snapshot(snapshot_id, snapshot)
         self.step(
             e.SnapshotInstalled(

@@ -82,7 +82,7 @@ class ProduceAppends:
         )
         meters = partition.meters
         if meters is not None:
-            meters.produced(len(batch), info.last_offset - info.base_offset + 1)
+            meters.produced(len(batch), info.base_offset, info.last_offset)
         return info
 
     def flush_in_background(self, unsafe: Sequence[Appended]) -> None:

@@ -376,9 +376,7 @@ class ReplicaManager:
             topic_id=topic.id,
             log=log,
             surroundings=self._surroundings,
-            meters=None
-            if self._metrics is None
-            else self._metrics.topics.open(topic.name, index),
+            meters=None if self._metrics is None else self._metrics.topics.open(topic.name, index),
         )
         hosted = self._topics.get(topic.name)
         if hosted is None:

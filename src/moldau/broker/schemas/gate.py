@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from itertools import islice
+from typing import Final, Protocol
 
 from moldau.broker.log.machine.validation import SchemaRules
 from moldau.broker.replication.machine.names import TopicKey
 from moldau.broker.replication.machine.produced_batch import MalformedRequest, single_batch
 from moldau.broker.replication.partition import Partition
 from moldau.broker.schemas.lookups import RegistryLookups, RegistrySilent
-from moldau.broker.schemas.machine.known import KnownSchemas
+from moldau.broker.schemas.machine.known import KnownSchemas, SchemaName
+from moldau.broker.schemas.machine.settings import Config, registry_settings
 from moldau.clock import Clock
 from moldau.wire._schema_ids import SchemaIds, schema_ids
 from moldau.wire.batch_header import COMPRESSION_MASK, HEADER_SIZE
@@ -30,12 +32,8 @@ __all__ = ["Inspection", "SchemaGate"]
 
 Topics = Iterable[tuple[TopicKey, list[tuple[int, memoryview | None]]]]
 Place = tuple[TopicKey, int]
-#: More ids that are not known in one request are looked up with the next requests.
+#: More schemas that are not known in one request are looked up with the next requests.
 LOOKUPS_MAX: Final = 100
-
-
-class Config(Protocol):
-    def __getitem__(self, key: str) -> Any: ...
 
 
 class Partitions(Protocol):
@@ -47,7 +45,7 @@ class Inspection:
     """What the batches of one request name, for partitions whose topics ask."""
 
     named: dict[Place, SchemaIds] = field(default_factory=dict)
-    unknown: set[int] = field(default_factory=set)
+    unknown: set[SchemaName] = field(default_factory=set)
     needs_names: bool = False
     silent: str | None = None
 
@@ -71,14 +69,9 @@ class SchemaGate:
     @classmethod
     def of(cls, config: Config, partitions: Partitions, clock: Clock) -> SchemaGate:
         """By the broker's keys."""
-        urls = config["confluent.schema.registry.url"]
-        user_info = config["confluent.basic.auth.user.info"]
         lookups = None
-        if urls:
-            settings = {"schema.registry.url": ",".join(urls)}
-            if user_info is not None:
-                settings["basic.auth.user.info"] = user_info.value
-            lookups = RegistryLookups(settings)
+        if config["confluent.schema.registry.url"]:
+            lookups = RegistryLookups(registry_settings(config))
         missing_ms = config["confluent.missing.id.cache.ttl.sec"] * 1000
         return cls(partitions, clock=clock, lookups=lookups, missing_ms=missing_ms)
 
@@ -121,7 +114,7 @@ class SchemaGate:
         """Ask the registry about what is not known; a silent registry is noted."""
         if self._lookups is None:
             return
-        wanted = sorted(inspection.unknown)[:LOOKUPS_MAX]
+        wanted = list(islice(inspection.unknown, LOOKUPS_MAX))
         lookups, with_names = self._lookups, inspection.needs_names
         try:
             found = await asyncio.get_running_loop().run_in_executor(
@@ -131,8 +124,8 @@ class SchemaGate:
             inspection.silent = str(error)
             return
         now_ms = self._clock.elapsed_ms()
-        for schema_id, answer in found.items():
-            self._known.learn(schema_id, answer, now_ms)
+        for schema, answer in found.items():
+            self._known.learn(schema, answer, now_ms)
 
     def check(
         self, inspection: Inspection, key: TopicKey, index: int, partition: Partition

@@ -12,11 +12,12 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from moldau.cli.pipelines import texts
 from moldau.cli.pipelines.definition_texts import own_line, warn_of_secrets
+from moldau.cli.pipelines.top import add_top, run_top
 from moldau.cli.support.addresses import DEFAULT_SERVERS, cluster_settings, running_cluster
 from moldau.cli.support.arguments import Parser
 from moldau.cli.support.client_options import add_common, add_json
@@ -34,13 +35,13 @@ if TYPE_CHECKING:
 __all__ = ["add_arguments", "open_pipelines", "reporting", "run"]
 
 _DEFAULT_LINES = 50
-_ERROR_LENGTH_MAX = 400
 
 _EXAMPLES = """\
 examples:
   moldau pipelines validate orders.yaml   check a definition
   moldau pipelines start orders.yaml      start it, or apply a new definition
   moldau pipelines list                   list all pipelines with state and lag
+  moldau pipelines top                    watch rates, lag and batches
   moldau pipelines show orders            show all details of a pipeline
   moldau pipelines logs -f orders         print its log, and new lines
   moldau pipelines stop orders            stop it; its checkpoint remains
@@ -50,18 +51,6 @@ examples:
 Pipelines use the brokers of the deployment. Until it has any, these are the brokers in
 MOLDAU_BOOTSTRAP_SERVERS, of the profile in use, or 127.0.0.1:9092. --bootstrap-server sets others.
 """
-
-_COLOURS = {
-    "running": "green",
-    "starting": "cyan",
-    "stopping": "cyan",
-    "restarting": "yellow",
-    "recovering": "yellow",
-    "failing": "bold red",
-    "failed": "bold red",
-    "finished": "dim",
-    "stopped": "dim",
-}
 
 
 def add_arguments(parser: Parser) -> None:
@@ -76,6 +65,7 @@ def add_arguments(parser: Parser) -> None:
     add_json(parser)
     commands = parser.add_commands()
     commands.add("list", "list all pipelines")
+    add_top(commands)
     show = commands.add("show", "show all details of a pipeline")
     show.add_argument("name", metavar="NAME", help="name of the pipeline")
     start = commands.add(
@@ -153,6 +143,8 @@ def run(arguments: argparse.Namespace) -> int:
             from moldau.cli.pipelines.validating import run_validate
 
             return run_validate(arguments)
+        if arguments.command == "top":
+            return run_top(arguments, open_pipelines)
         try:
             with open_pipelines(arguments) as pipelines:
                 return int(_COMMANDS[arguments.command](pipelines, arguments))
@@ -212,62 +204,35 @@ def _list(pipelines: Pipelines, arguments: argparse.Namespace) -> int:
 
 def _print_list(found: Sequence[PipelineInfo], arguments: argparse.Namespace) -> int:
     if arguments.json:
-        print_json([_as_json(info) for info in found])
+        print_json([texts.as_json(info) for info in found])
         return 0
     if not found:
         print("There are no pipelines. `moldau pipelines start FILE.yaml` starts one.")
         return 0
-    columns = ("NAME", "STATE", "FOR", "RESTARTS", "BATCH", "ROWS/S", "LAG", "BEHIND", "ENGINE")
-    table = Table(*columns, plain=aligned)
+    columns = ("NAME", "STATE", "FOR", "RESTARTS", "BATCH", "ROWS/S", "LAG", "BEHIND", "LEFT")
+    table = Table(*columns, "ENGINE", plain=aligned)
     for info in found:
         progress = info.progress if info.state in ("running", "finished") else None
         table.add(
             info.name,
-            _condition(info) + ("?" if info.stale else ""),
-            _age(info.since_ms),
+            texts.condition(info) + ("?" if info.stale else ""),
+            texts.age(info.since_ms),
             info.restarts,
             "-" if progress is None else progress.batch_id,
-            _number(None if progress is None else progress.processed_rows_per_second),
+            texts.number(None if progress is None else progress.processed_rows_per_second),
             "-" if progress is None or progress.lag_records is None else progress.lag_records,
-            _seconds(None if progress is None else progress.lag_seconds),
-            _engine(info),
-            style=_COLOURS.get(_condition(info)),
+            texts.seconds(None if progress is None else progress.lag_seconds),
+            texts.time_left(progress),
+            texts.engine(info),
+            style=texts.COLOURS.get(texts.condition(info)),
         )
     table.show()
     for info in found:
-        if (reason := _reason(info)) is not None:
+        if (reason := texts.reason(info)) is not None:
             print(f"{info.name}: {reason}")
     for reason in sorted({info.stale for info in found if info.stale}):
         print(f"?: {reason}, so this may be old. `moldau spark start` starts it.", file=sys.stderr)
     return 0
-
-
-def _engine(info: PipelineInfo) -> str:
-    """What runs it: micro-batches of Spark, or instances of a program."""
-    return info.engine if info.instances is None else f"{info.instances} hosted"
-
-
-def _condition(info: PipelineInfo) -> str:
-    """Its state for people: a pipeline that keeps failing is not simply running."""
-    if info.attempts and info.desired == "running":
-        if info.state == "running":
-            return "recovering" if info.attempts == 1 else "failing"
-        if info.state in ("stopping", "starting"):
-            return "restarting"
-    return info.state
-
-
-def _reason(info: PipelineInfo) -> str | None:
-    """Why it is not well, with the age of the error; None if it is."""
-    error = info.last_error
-    if _condition(info) not in ("failed", "restarting", "recovering", "failing"):
-        return None
-    # A pipeline that has lost its server keeps the error of an earlier failure.
-    if error is None or (info.state != "failed" and not info.attempts):
-        return "it starts again as soon as Spark is ready"
-    times = f", {info.attempts} times in a row" if info.attempts > 1 else ""
-    hint = f" ({error.hint})" if error.hint else ""
-    return f"{_short(str(error))}{hint} [{_age(error.at_ms)} ago{times}]"
 
 
 def _stored(arguments: argparse.Namespace, error: Unreachable) -> int:
@@ -299,7 +264,7 @@ def _show(pipelines: Pipelines, arguments: argparse.Namespace) -> int:
 
 def _print_one(info: PipelineInfo, arguments: argparse.Namespace) -> int:
     if arguments.json:
-        print_json(_as_json(info))
+        print_json(texts.as_json(info))
         return 0
     lines = list(_lines_of(info))
     width = max(len(name) for name, _ in lines)
@@ -315,15 +280,15 @@ def _print_one(info: PipelineInfo, arguments: argparse.Namespace) -> int:
     grid.add_column(style="bold cyan", no_wrap=True)
     grid.add_column(overflow="fold")
     for name, value in lines:
-        style = _COLOURS.get(_condition(info), "") if name == "State" else ""
+        style = texts.COLOURS.get(texts.condition(info), "") if name == "State" else ""
         grid.add_row(name, Text(value, style=style))
     Console().print(grid)
     return 0
 
 
 def _lines_of(info: PipelineInfo) -> Iterator[tuple[str, str]]:
-    condition = _condition(info)
-    state = condition if info.since_ms is None else f"{condition} for {_age(info.since_ms)}"
+    condition = texts.condition(info)
+    state = condition if info.since_ms is None else f"{condition} for {texts.age(info.since_ms)}"
     if info.stale:
         state += f" ({info.stale}, so this may be old)"
     yield "Name", info.name
@@ -337,13 +302,17 @@ def _lines_of(info: PipelineInfo) -> Iterator[tuple[str, str]]:
         yield "Activity", info.activity
     if (progress := info.progress) is not None:
         yield "Batch", f"{progress.batch_id}, {progress.input_rows} rows, at {progress.at}"
-        yield "Rows/s", _number(progress.processed_rows_per_second)
+        yield "Rows/s", texts.number(progress.processed_rows_per_second)
         if progress.lag_records is not None:
-            behind = _seconds(progress.lag_seconds)
+            behind = texts.seconds(progress.lag_seconds)
             yield (
                 "Lag",
                 f"{progress.lag_records} records" + ("" if behind == "-" else f", {behind}"),
             )
+        if progress.backlog_done is not None:
+            yield "Backlog", f"{progress.backlog_done:.0%} done, {texts.time_left(progress)} left"
+        if progress.durations_ms:
+            yield "Phases", texts.phases(progress)
     if info.instances is not None:
         application = info.definition["application"]
         yield "Engine", f"hosted on Spark, {application['kind']}"
@@ -363,7 +332,7 @@ def _lines_of(info: PipelineInfo) -> Iterator[tuple[str, str]]:
         yield "Query", f"{query.name} {query.id} run {query.run_id}"
     if (error := info.last_error) is not None:
         recovered = ", recovered" if condition in ("running", "finished") else ""
-        yield "Last error", f"{_short(str(error))} ({_age(error.at_ms)} ago{recovered})"
+        yield "Last error", f"{texts.short(str(error))} ({texts.age(error.at_ms)} ago{recovered})"
         if error.hint:
             yield "", error.hint
         if (code := own_line(error.where, Path(info.definition.get("base", ".")))) is not None:
@@ -439,7 +408,7 @@ _COMMANDS = {
 
 def _done(info: PipelineInfo, arguments: argparse.Namespace) -> int:
     if arguments.json:
-        print_json(_as_json(info))
+        print_json(texts.as_json(info))
     else:
         print(f"{info.name} is {info.state}.")
     return 0
@@ -481,35 +450,3 @@ def _endpoint(definition: Any, kind: str) -> str:
             found = next((each for each in FORMATS if each in end), None)
             parts.append("?" if found is None else f"{found} {end[found]}")
     return "; ".join(parts)
-
-
-def _as_json(info: PipelineInfo) -> dict[str, object]:
-    from moldau.pipelines.definition.secrets import without_secrets
-
-    return asdict(info) | {"definition": without_secrets(info.definition)}
-
-
-def _age(since_ms: int | None) -> str:
-    if not since_ms:
-        return "-"
-    seconds = max(0, int(time.time() - since_ms / 1000))
-    if seconds < 60:
-        return f"{seconds}s"
-    if seconds < 3600:
-        return f"{seconds // 60}m{seconds % 60:02}s"
-    if seconds < 86400:
-        return f"{seconds // 3600}h{seconds % 3600 // 60:02}m"
-    return f"{seconds // 86400}d{seconds % 86400 // 3600}h"
-
-
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.0f}" if value >= 10 else f"{value:.1f}"
-
-
-def _seconds(value: float | None) -> str:
-    return "-" if value is None else f"{value:.1f} s"
-
-
-def _short(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= _ERROR_LENGTH_MAX else f"{line[:_ERROR_LENGTH_MAX]} ..."

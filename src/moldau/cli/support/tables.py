@@ -11,7 +11,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import RenderableType
 
 __all__ = ["Table", "aligned", "on_terminal", "print_json", "tabbed"]
 
@@ -66,25 +66,32 @@ class Table:
             print(line)
 
     def _show_rich(self) -> None:
-        from rich.box import SIMPLE_HEAD
         from rich.console import Console
+        from rich.text import Text
+
+        console = Console()
+        for part in self.parts(console.width):
+            console.print(part, soft_wrap=isinstance(part, Text))
+
+    def parts(self, width: int) -> Iterator[RenderableType]:
+        """What is drawn on a terminal of `width` columns, from the top down."""
+        from rich.box import SIMPLE_HEAD
         from rich.table import Table as RichTable
         from rich.text import Text
 
         from moldau.cli.support.machine.table_layout import fitted, lines_of
 
-        console = Console()
         if self._title is not None:
-            console.print(Text(self._title, style="bold"), soft_wrap=True)
+            yield Text(self._title, style="bold")
         if not self._rows:
-            console.print(Text("  none", style="dim"))
+            yield Text("  none", style="dim")
             return
-        layout = fitted(self._headers, self._rows, console.width)
-        for line in lines_of(layout.shared, console.width):
-            console.print(Text(line, style="dim"), soft_wrap=True)
+        layout = fitted(self._headers, self._rows, width)
+        for line in lines_of(layout.shared, width):
+            yield Text(line, style="dim")
         styled = list(zip(self._rows, self._styles, strict=True))
         if not layout.columns:
-            _show_fields(console, self._headers, styled, {header for header, _ in layout.shared})
+            yield from _fields(self._headers, styled, {header for header, _ in layout.shared})
             return
         table = RichTable(box=SIMPLE_HEAD, header_style="bold cyan")
         for column in layout.columns:
@@ -95,25 +102,24 @@ class Table:
         for row, style in styled:
             cells = (Text(row[column.index]) for column in layout.columns)
             table.add_row(*cells, style=style)
-        console.print(table)
+        yield table
 
 
-def _show_fields(
-    console: Console,
+def _fields(
     headers: Sequence[str],
     rows: Sequence[tuple[Sequence[str], str | None]],
     known: Container[str],
-) -> None:
+) -> Iterator[RenderableType]:
     """Each row as lines of header and value, where the terminal is too narrow for a table."""
     from rich.text import Text
 
     width = max(map(len, headers))
     for row, style in rows:
-        console.print()
+        yield Text()
         for header, cell in zip(headers, row, strict=True):
             if header not in known:
                 line = Text(f"  {header:<{width}}  ", style="bold cyan")
-                console.print(line.append(Text(cell, style=style or "default")), soft_wrap=True)
+                yield line.append(Text(cell, style=style or "default"))
 
 
 def print_json(value: object) -> None:

@@ -242,7 +242,8 @@ class ProducerCore:
             return
         self.sender.wake_now()
         try:
-            await asyncio.wait_for(done.wait(), timeout)
+            async with asyncio.timeout(timeout):
+                await done.wait()
         except TimeoutError:
             raise KafkaTimeoutError(f"flush was not done within {timeout} s") from None
         finally:
@@ -321,7 +322,8 @@ class ProducerCore:
         self.sender.wake_now()
         loop = asyncio.get_running_loop()
         left = None if deadline is None else max(0.0, deadline - loop.time())
-        await asyncio.wait_for(quiet.wait(), left)
+        async with asyncio.timeout(left):
+            await quiet.wait()
 
     async def _abort_ongoing(self, deadline: float | None) -> None:
         manager = self.transactions

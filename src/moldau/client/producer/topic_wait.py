@@ -71,9 +71,8 @@ class TopicWait:
                 await asyncio.sleep(min(delay_ms, deadline.left_ms()) / 1000)
             failures += 1
             try:
-                await asyncio.wait_for(
-                    self._cluster.refresh([topic]), max(1, deadline.left_ms()) / 1000
-                )
+                async with asyncio.timeout(max(1, deadline.left_ms()) / 1000):
+                    await self._cluster.refresh([topic])
             except (AuthenticationError, ClosedError, NotKafkaError):
                 raise
             except (KafkaError, TimeoutError):

@@ -8,7 +8,7 @@ make it return.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from moldau.client.topics import OffsetAndMetadata, TopicPartition
@@ -119,6 +119,13 @@ class SourceTask(_Task):
 
     def commit_record(self, record: SourceRecord, metadata: Any) -> None:
         """The record is in Kafka (`metadata` is its RecordMetadata) or was dropped (None)."""
+
+    def pre_commit(
+        self, written: Sequence[tuple[SourceRecord, Any]]
+    ) -> Iterable[tuple[str, bytes | None, bytes | None]]:
+        """With exactly once, before a transaction ends: its records with their RecordMetadata (None
+        if dropped). Returns more to write with it, each as (topic, key, value); Moldau's own."""
+        return ()
 
 
 class SinkTask(_Task):

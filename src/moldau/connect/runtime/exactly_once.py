@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from moldau.client import Producer
-from moldau.connect.api import ConnectError, SourcePartition, SourceRecord
+from moldau.connect.api import ConnectError, SourcePartition, SourceRecord, SourceTask
 from moldau.connect.machine.source_offsets import checked, key_bytes, value_bytes
 from moldau.connect.runtime.own_offsets import Lease
 from moldau.connect.runtime.source_task import SourceRunner
@@ -79,6 +79,8 @@ class ExactlyOnceRunner:
         self._pending: list[tuple[SourceRecord, Any]] = []
         self._open = False
         self._next_commit = 0.0
+        # Only who has something to say is asked: for the answer records must be written first.
+        self._asks_task = type(runner.task).pre_commit is not SourceTask.pre_commit
         if boundary == "connector":
             runner.context.transaction_context = self._transactions
 
@@ -160,6 +162,11 @@ class ExactlyOnceRunner:
         if not self._open:
             producer.begin_transaction()
             self._open = True
+        task = self._runner.task
+        if self._asks_task and self._pending:
+            producer.flush(timeout=_COMMIT_S)
+            for topic, key, value in task.pre_commit(_written(self._pending)):
+                producer.send(topic, value, key)
         connector = self._runner.id.connector
         for partition, offset in self._offsets.items():
             producer.send(self._topic, value_bytes(offset), key_bytes(connector, partition))
@@ -169,13 +176,11 @@ class ExactlyOnceRunner:
         self._lease.copy(connector, committed)
         pending, self._pending = self._pending, []
         self._runner.counts.commits += 1
-        for record, future in pending:
-            metadata = None
-            if future is not None:
+        for record, metadata in _written(pending):
+            if metadata is not None:
                 self._runner.counts.written += 1
-                metadata = future.result(0)
-            self._runner.task.commit_record(record, metadata)
-        self._runner.task.commit()
+            task.commit_record(record, metadata)
+        task.commit()
 
     def _end(self, producer: Producer) -> None:
         runner = self._runner
@@ -192,3 +197,8 @@ class ExactlyOnceRunner:
         finally:
             present(runner.producer, "opened above").close(timeout=5)
             runner.producer = None
+
+
+def _written(pending: Sequence[tuple[SourceRecord, Any]]) -> list[tuple[SourceRecord, Any]]:
+    """Records with their metadata, None for dropped ones; raises what went wrong with one."""
+    return [(record, None if future is None else future.result(0)) for record, future in pending]

@@ -7,7 +7,7 @@ is left). With names that stay the same, a partition holds both kinds.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from moldau.client.topics import OffsetAndMetadata, TopicPartition
@@ -41,6 +41,8 @@ class Atlas:
     out_map: OffsetMap
     back_policy: ReplicationPolicy | None = None
     back_map: OffsetMap | None = None
+    out_position: Callable[[TopicPartition], int | None] = lambda left: None
+    """How far the flow out has read a partition, whether it copied or left out what is there."""
 
     def reached(self, left: TopicPartition) -> TopicPartition:
         """The partition of the other cluster that a partition of this one belongs to."""
@@ -62,13 +64,18 @@ class Atlas:
         if self.back_map is not None:
             reached = self.reached(left)
             back = self.back_map.partition(reached) if reached in self.back_map else None
-        return continued_at(out, back, offset)
+        return continued_at(out, back, offset, position=self.out_position(left))
 
 
 def continued_at(
-    out: PartitionMap | None, back: PartitionMap | None, offset: int
+    out: PartitionMap | None,
+    back: PartitionMap | None,
+    offset: int,
+    *,
+    position: int | None = None,
 ) -> Translation | None:
-    """Where a reader that has read everything below `offset` continues in the other cluster."""
+    """Where a reader that has read everything below `offset` continues in the other cluster, if
+    the flow out has read its partition up to `position`."""
     own = None if out is None else out.downstream(offset)
     others = None
     if back is not None:
@@ -77,8 +84,12 @@ def continued_at(
             skipped = max(0, offset - unread.downstream)
             others = Translation(unread.upstream + skipped, True)
         elif own is None and back.runs:
-            # Everything that came from there is read, and nothing of here was copied.
-            return Translation(back.position, True)
+            # Everything that came from there is read, and nothing of here was copied: there is
+            # nothing but markers to copy, or the flow out has not come so far yet.
+            seen = max(
+                position or 0, back.runs[-1].downstream_end, -1 if out is None else out.position
+            )
+            return Translation(back.position, seen >= offset, behind=max(0, offset - seen))
     if own is None or others is None:
         return own or others
     # Both kinds of records are unread: begin at the first of them, nothing is left out.

@@ -16,7 +16,7 @@ from typing import Any, Final
 from moldau.config.errors import ConfigError
 from moldau.config.providers import DirectoryConfigProvider, FileConfigProvider, resolve
 from moldau.config.variables import PROVIDERS_KEY, Variable, replace_variables
-from moldau.pipelines.definition import Pipeline
+from moldau.pipelines.definition import Mask, Pipeline
 from moldau.pipelines.definition.secrets import BUILT_IN, is_secret, kafka_settings
 from moldau.pipelines.errors import PipelineError
 
@@ -29,8 +29,8 @@ _CLASS: Final = "org.apache.kafka.common.config.provider.DirectoryConfigProvider
 
 
 def with_environment(pipeline: Pipeline, environment: Mapping[str, str] | None = None) -> Pipeline:
-    """The pipeline with every variable outside of its steps replaced, and with absolute paths of
-    certificates and keys."""
+    """The pipeline with every variable outside of its steps replaced, also those in masks, and with
+    absolute paths of certificates and keys."""
     variables = os.environ if environment is None else environment
     fields = pipeline.to_json()
     replaced = dict(fields)
@@ -43,6 +43,13 @@ def with_environment(pipeline: Pipeline, environment: Mapping[str, str] | None =
         if name in replaced:
             values = _Values(variables, pipeline.base, name)
             replaced[name] = _replaced(replaced[name], values, fields.get("place"))
+    replaced["steps"] = [
+        # Texts of SQL and functions may have a `$` of their own.
+        _replaced(step, _Values(variables, pipeline.base, f"steps[{index}]"), fields.get("place"))
+        if Mask.KIND in step
+        else step
+        for index, step in enumerate(fields["steps"])
+    ]
     for _, settings in kafka_settings(replaced):
         for name, value in settings.items():
             if name.removeprefix("kafka.").endswith("store.location"):

@@ -17,10 +17,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from moldau.pipelines.build import records
+from moldau.pipelines.build import records, transforms
+from moldau.pipelines.build.headers import writes_headers
 from moldau.pipelines.build.letters import letter
 from moldau.pipelines.build.machine.names import (
     COORDINATES,
+    HEADERS,
     LETTER,
     METADATA,
     ORIGIN,
@@ -31,7 +33,13 @@ from moldau.pipelines.build.machine.sql_text import ERROR, mentions, plain_selec
 from moldau.pipelines.build.rows import TAG, LetterSender, RowRunner
 from moldau.pipelines.definition import (
     Cast,
+    ColumnsToHeaders,
+    Deduplicate,
     Drop,
+    Explode,
+    Flatten,
+    HeadersToColumns,
+    Mask,
     Pipeline,
     Python,
     Rename,
@@ -42,7 +50,7 @@ from moldau.pipelines.definition import (
     Topic,
     Watermark,
 )
-from moldau.pipelines.definition.model import FAIL, IGNORE, INPUT
+from moldau.pipelines.definition.model import FAIL, IGNORE, INPUT, Transforms
 from moldau.pipelines.definition.topic_options import producer_config
 from moldau.pipelines.errors import PipelineError
 from moldau.pipelines.machine.explaining import BAD_RECORD, explain, short
@@ -208,6 +216,32 @@ class Flows:
                 self._has(flow, step.columns, step)
                 named = flow.implicit - set(step.columns)
                 return flow.over(flow.frame.withColumnsRenamed(dict(step.columns)), implicit=named)
+            case _:
+                return self._transform(step, flow)
+
+    def _transform(self, step: Transforms, flow: Flow) -> Flow:
+        match step:
+            case Flatten():
+                self._has(flow, step.columns, step)
+                return flow.over(transforms.flattened(step, flow.frame))
+            case Mask():
+                self._has(flow, step.columns, step)
+                return flow.over(transforms.masked(step, flow.frame))
+            case Explode():
+                self._has(flow, [step.column], step)
+                return flow.over(transforms.exploded(step, flow.frame))
+            case HeadersToColumns():
+                return flow.over(transforms.with_columns(step, flow.frame))
+            case ColumnsToHeaders():
+                self._has(flow, step.columns, step)
+                headers = flow.implicit | {HEADERS}
+                return flow.over(transforms.with_headers(step, flow.frame), implicit=headers)
+            case Deduplicate():
+                self._has(flow, step.keys, step)
+                if step.watermark is not None:
+                    self._has(flow, [step.watermark.column], step)
+                good = self.untagged(flow)
+                return good.over(transforms.deduplicated(step, good.frame))
 
     def _watermark(self, step: Watermark, flow: Flow) -> Flow:
         self._has(flow, [step.column], step)
@@ -233,7 +267,7 @@ class Flows:
         wanted = [name for name in (*ORIGIN, "_headers") if name in flow.columns]
         if flow.tagged:
             wanted.append(ERROR)
-        elif not wanted or not self._row_steps_follow(step):
+        elif not wanted or not (self._row_steps_follow(step) or writes_headers(self.pipeline)):
             return None
         select = plain_select(step.query, INPUT)
         if select is None:

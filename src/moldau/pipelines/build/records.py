@@ -195,7 +195,10 @@ def _from_binary_format(frame: Any, source: Topic, metadata: list[Any], base: st
         from moldau.spark.schemas.functions import from_registry
 
         url, subject, config = registry
-        row = from_registry(F.col("value"), url, subject, config=config, mode="PERMISSIVE")
+        headers = F.col("headers") if "headers" in frame.columns else None
+        row = from_registry(
+            F.col("value"), url, subject, config=config, mode="PERMISSIVE", headers=headers
+        )
     elif source.format == "avro":
         from pyspark.sql.avro.functions import from_avro
 
@@ -215,6 +218,7 @@ def _from_binary_format(frame: Any, source: Topic, metadata: list[Any], base: st
     return rows.select("__row.*", *metadata, F.when(bad, reason).otherwise(no_error()).alias(ERROR))
 
 
+_ID_SERIALIZER = "value.schema.id.serializer"
 _SCHEMA_TYPES = {"avro": "AVRO", "json-schema": "JSON", "protobuf": "PROTOBUF"}
 
 
@@ -226,6 +230,26 @@ def _registry(topic: Topic) -> tuple[str, str, dict[str, str]] | None:
         return None
     subject = options.pop("subject", None) or f"{topic.topic}-value"
     return url, subject, options
+
+
+def has_registry(topic: Topic) -> bool:
+    return _registry(topic) is not None
+
+
+def has_id_in_header(topic: Topic) -> bool:
+    """Whether the id of the schema is written to a header. Raises PipelineError."""
+    if not has_registry(topic):
+        return False
+    from moldau.serde.framing import FramingError, id_in_header
+
+    given = topic.options.get(_ID_SERIALIZER)
+    try:
+        return id_in_header(None if given is None else str(given))
+    except FramingError as error:
+        raise PipelineError(
+            f"sink: options: {_ID_SERIALIZER}: {error}",
+            where=str(topic.place) if topic.place else None,
+        ) from None
 
 
 def _descriptor(topic: Topic, base: str) -> str | None:
@@ -244,17 +268,26 @@ def _descriptor(topic: Topic, base: str) -> str | None:
 
 
 def value_of(topic: Topic, columns: list[str], *, base: str) -> Any:
-    """The value of the record that a row becomes, as bytes."""
+    """The value of the record that a row becomes, as bytes; with its headers, as a struct, if they
+    have the id of its schema."""
     from pyspark.sql import functions as F
 
-    row = F.struct(*[_column(name) for name in columns])
+    row = F.struct(*[quoted(name) for name in columns])
     registry = _registry(topic)
     if registry is not None:
         from moldau.spark.schemas.functions import to_registry
 
         url, subject, config = registry
         kind = _SCHEMA_TYPES[topic.format]
-        return to_registry(row, url, subject, schema=topic.schema, schema_type=kind, config=config)
+        return to_registry(
+            row,
+            url,
+            subject,
+            schema=topic.schema,
+            schema_type=kind,
+            config=config,
+            id_in_header=has_id_in_header(topic),
+        )
     options = {name: str(value) for name, value in topic.options.items() if name != "descriptor"}
     match topic.format:
         case "json":
@@ -270,7 +303,7 @@ def value_of(topic: Topic, columns: list[str], *, base: str) -> Any:
 
             return to_protobuf(row, str(topic.schema), _descriptor(topic, base), options)
     only = _single(topic, columns)
-    return _column(only).cast("string" if topic.format == "string" else "binary").cast("binary")
+    return quoted(only).cast("string" if topic.format == "string" else "binary").cast("binary")
 
 
 def _single(topic: Topic, columns: list[str]) -> str:
@@ -287,7 +320,7 @@ def _single(topic: Topic, columns: list[str]) -> str:
     return columns[0]
 
 
-def _column(name: str) -> Any:
+def quoted(name: str) -> Any:
     from pyspark.sql import functions as F
 
     return F.col("`" + name.replace("`", "``") + "`")

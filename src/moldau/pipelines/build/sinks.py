@@ -10,12 +10,13 @@ from typing import Any
 
 from moldau.invariant import of_type
 from moldau.pipelines.build.frames import Flow
+from moldau.pipelines.build.headers import writes_headers
 from moldau.pipelines.build.letters import HEADERS_TYPE
 from moldau.pipelines.build.letters import letter as letter_of
 from moldau.pipelines.build.machine.batches import TopicBatches
-from moldau.pipelines.build.machine.names import LETTER
+from moldau.pipelines.build.machine.names import HEADERS, LETTER
 from moldau.pipelines.build.machine.sql_text import ERROR
-from moldau.pipelines.build.records import value_of
+from moldau.pipelines.build.records import has_id_in_header, value_of
 from moldau.pipelines.build.sources import connector_of
 from moldau.pipelines.build.table_options import table_options
 from moldau.pipelines.definition import Pipeline, Topic
@@ -33,7 +34,7 @@ def records(flow: Flow, pipeline: Pipeline) -> Any:
     from pyspark.sql import functions as F
 
     sink = of_type(pipeline.sink, Topic)
-    given = _expressions(flow, sink, pipeline.base)
+    given = _expressions(flow, sink, pipeline)
     if not flow.tagged:
         return flow.frame.select(
             F.lit(sink.topic).alias("topic"), *[one.alias(name) for name, one in given.items()]
@@ -51,10 +52,10 @@ def records(flow: Flow, pipeline: Pipeline) -> Any:
     return rows.select(*[one.alias(name) for name, one in columns.items()])
 
 
-def _expressions(flow: Flow, sink: Topic, base: str) -> dict[str, Any]:
+def _expressions(flow: Flow, sink: Topic, pipeline: Pipeline) -> dict[str, Any]:
     from pyspark.sql import functions as F
 
-    made = {"value": value_of(sink, flow.visible, base=base)}
+    made = {"value": value_of(sink, flow.visible, base=pipeline.base)}
     if sink.key is not None:
         made["key"] = _key(flow, sink)
     if isinstance(sink.headers, str):
@@ -66,11 +67,31 @@ def _expressions(flow: Flow, sink: Topic, base: str) -> dict[str, Any]:
                 for name, text in sink.headers.items()
             ]
         ).cast(HEADERS_TYPE)
+    elif sink.headers is None and writes_headers(pipeline):
+        made["headers"] = _own_headers(flow, sink)
+    if has_id_in_header(sink):
+        both = made["value"]
+        made["value"] = both["data"]
+        before = [made["headers"]] if "headers" in made else []
+        made["headers"] = F.concat(*before, both["headers"]) if before else both["headers"]
     if sink.partition is not None:
         made["partition"] = F.expr(sink.partition).cast("int")
     if sink.timestamp is not None:
         made["timestamp"] = F.expr(sink.timestamp).cast("timestamp")
     return made
+
+
+def _own_headers(flow: Flow, sink: Topic) -> Any:
+    """What `columns_to_headers` has made."""
+    from pyspark.sql import functions as F
+
+    if HEADERS not in flow.columns:
+        raise PipelineError(
+            "sink: the headers of columns_to_headers got lost on the way",
+            where=str(sink.place) if sink.place else None,
+            hint="put columns_to_headers after steps that group or join",
+        )
+    return F.col(HEADERS).cast(HEADERS_TYPE)
 
 
 def _key(flow: Flow, sink: Topic) -> Any:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 from uuid import uuid4
 
-from moldau.pipelines.build.machine.sql_text import mentions
+from moldau.pipelines.build.headers import reads_headers
+from moldau.pipelines.build.records import has_registry
 from moldau.pipelines.build.table_options import table_options
-from moldau.pipelines.definition import Pipeline, Source, Sql, Topic
+from moldau.pipelines.definition import Pipeline, Source, Topic
 from moldau.pipelines.definition.topic_options import source_options
 from moldau.pipelines.errors import PipelineError
 from moldau.spark import tables
@@ -79,14 +80,7 @@ class Sources:
             bootstrap=self._bootstrap,
             group=self._group,
             connector=connector,
-            headers=self._wants_headers(),
+            headers=has_registry(source) or reads_headers(self._pipeline),
+            interval_ms=self._pipeline.trigger.interval_ms,
         )
         return self._spark.readStream.format(connector).options(**options).load()
-
-    def _wants_headers(self) -> bool:
-        """Headers are costly to read, so they are read only if the definition names them."""
-        sink = self._pipeline.sink
-        texts = [step.query for step in self._pipeline.steps if isinstance(step, Sql)]
-        if isinstance(sink, Topic):
-            texts += [text for text in (sink.key, *sink.header_expressions()) if text]
-        return any(mentions(text, "_headers") for text in texts)

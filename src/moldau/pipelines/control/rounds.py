@@ -27,6 +27,7 @@ from moldau.invariant import InvariantError
 from moldau.pipelines.control.folder import ControlFolder
 from moldau.pipelines.control.logs import PipelineLogs
 from moldau.pipelines.control.machine import events
+from moldau.pipelines.control.machine.backlog import Backlog
 from moldau.pipelines.control.machine.decisions import Reconciler
 from moldau.pipelines.control.machine.events import Effect, Event, Spec
 from moldau.pipelines.control.machine.progress import activity_of, line_of, progress_record
@@ -67,6 +68,7 @@ class PipelineWatch:
     looked_s: float = -math.inf
     is_looked_at: bool = False
     progress: ProgressRecord | None = None
+    backlog: Backlog = field(default_factory=Backlog)
     activity: str | None = None
     #: Instances of a hosted application that run.
     instances_running: int | None = None
@@ -296,10 +298,11 @@ class Rounds:
             self._take(events.Ended(name, error))
 
     def _on_progress(self, name: str, watch: PipelineWatch, progress: ProgressRecord) -> None:
+        now_s = time.monotonic()
+        progress = watch.backlog.seen(progress, now_s)
         if watch.progress == progress:
             return
         watch.progress = progress
-        now_s = time.monotonic()
         if progress.input_rows and now_s - watch.progress_logged_s >= _PROGRESS_LOG_SECONDS:
             watch.progress_logged_s = now_s
             self._logs.write(name, "INFO", line_of(progress))
@@ -354,6 +357,7 @@ class Rounds:
             self._events.put(events.StartFailed(name, error, lasting=False))
             return
         watch.progress = watch.activity = watch.instances_running = None
+        watch.backlog = Backlog()
 
         def failed(error: BaseException) -> Event:
             explained = self._workers.explain(error, record)

@@ -20,25 +20,39 @@ from moldau.pipelines.definition.model import (
     Step,
     Table,
     Topic,
-    Watermark,
 )
 from moldau.pipelines.definition.pipeline import Pipeline
 from moldau.pipelines.definition.places import Place
 from moldau.pipelines.definition.tables import Csv, Delta, Iceberg, Jdbc, Json, Parquet
+from moldau.pipelines.definition.transforms import (
+    ColumnsToHeaders,
+    Deduplicate,
+    Explode,
+    Flatten,
+    HeadersToColumns,
+    Mask,
+)
 from moldau.pipelines.definition.triggers import Trigger
+from moldau.pipelines.definition.watermarks import Watermark
 
 Definition = Pipeline
 
 __all__ = [
     "Cast",
     "Code",
+    "ColumnsToHeaders",
     "Csv",
+    "Deduplicate",
     "Definition",
     "Delta",
     "Drop",
+    "Explode",
+    "Flatten",
+    "HeadersToColumns",
     "Iceberg",
     "Jdbc",
     "Json",
+    "Mask",
     "Parquet",
     "Pipeline",
     "Place",

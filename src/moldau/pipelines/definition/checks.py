@@ -29,11 +29,13 @@ from moldau.pipelines.definition.model import (
     Step,
     Table,
     Topic,
+    Transforms,
     Watermark,
 )
 from moldau.pipelines.definition.places import Place
 from moldau.pipelines.definition.secrets import is_put_in_later
 from moldau.pipelines.definition.topic_options import sink_options, source_options
+from moldau.pipelines.definition.transform_checks import transform_mistakes
 from moldau.pipelines.definition.triggers import is_interval
 from moldau.pipelines.errors import DefinitionError, PipelineError
 from moldau.spark import tables
@@ -49,6 +51,7 @@ SOURCE_SETTINGS = (
     "startingOffsetsByTimestamp",
     "startingOffsetsByTimestampStrategy",
     "maxOffsetsPerTrigger",
+    "targetBatchDuration",
     "minOffsetsPerTrigger",
     "maxTriggerDelay",
     "minPartitions",
@@ -351,6 +354,8 @@ def _steps(pipeline: Checkable) -> Iterable[_Mistake]:
                 f"from: {next(iter(pipeline.sources))}",
             )
         yield from _step(step, where)
+        if isinstance(step, Transforms):
+            yield from _transform(step, where, pipeline, pipeline.steps[:index])
         if step.name is not None:
             known.add(step.name)
     if several and not pipeline.steps:
@@ -368,6 +373,14 @@ def _step(step: Step, where: str) -> Iterable[_Mistake]:
         )
     if isinstance(step, Cast | Drop | Rename) and not step.columns:
         yield _mistake(step.place, f"{where}: no column is named")
+
+
+def _transform(
+    step: Transforms, where: str, pipeline: Checkable, earlier: Sequence[Step | None]
+) -> Iterable[_Mistake]:
+    for wrong in transform_mistakes(step, pipeline, earlier):
+        path = (*path_of(where), step.KIND, *wrong.at)
+        yield _Mistake(step.place, path, f"{where}: {step.KIND}: {wrong.message}", wrong.hint)
 
 
 def _delay(watermark: Watermark, where: str) -> Iterable[_Mistake]:

@@ -12,7 +12,40 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from moldau.pipelines.definition.code import Code
+from moldau.pipelines.definition.placed import Placed, step_json, with_place
 from moldau.pipelines.definition.places import Place, place_of_caller
+from moldau.pipelines.definition.transforms import (
+    ColumnsToHeaders,
+    Deduplicate,
+    Explode,
+    Flatten,
+    HeadersToColumns,
+    Mask,
+)
+from moldau.pipelines.definition.watermarks import Watermark
+
+__all__ = [
+    "APPEND",
+    "COMPLETE",
+    "FAIL",
+    "IGNORE",
+    "INPUT",
+    "UPDATE",
+    "Cast",
+    "Drop",
+    "Python",
+    "Rename",
+    "RowStep",
+    "Sink",
+    "Source",
+    "Sql",
+    "Step",
+    "Table",
+    "Topic",
+    "Transforms",
+    "Watermark",
+    "with_place",
+]
 
 INPUT = "input"
 """The view that the first SQL step reads, and each next step's result."""
@@ -21,38 +54,8 @@ APPEND, UPDATE, COMPLETE = "append", "update", "complete"
 FAIL, IGNORE = "fail", "ignore"
 
 
-class _Placed:
-    """Records the line that made it, unless a line of a file is given."""
-
-    __slots__ = ()
-
-    def __post_init__(self) -> None:
-        if getattr(self, "place", None) is None:
-            object.__setattr__(self, "place", place_of_caller())
-
-
-def with_place(fields: dict[str, Any], place: Place | None) -> dict[str, Any]:
-    if place is not None:
-        fields["place"] = place.to_json()
-    return fields
-
-
 @dataclass(frozen=True, slots=True)
-class Watermark(_Placed):
-    """How late rows may come: state older than `delay` before the newest `column` is let go."""
-
-    column: str
-    delay: str
-    name: str | None = field(default=None, kw_only=True)
-    source: str | None = field(default=None, kw_only=True)
-    place: Place | None = field(default=None, compare=False, kw_only=True, repr=False)
-
-    def to_json(self) -> dict[str, Any]:
-        return _step(self, watermark={"column": self.column, "delay": self.delay})
-
-
-@dataclass(frozen=True, slots=True)
-class Sql(_Placed):
+class Sql(Placed):
     """A SELECT over `input` (what came so far), sources and named steps."""
 
     query: str
@@ -61,11 +64,11 @@ class Sql(_Placed):
     place: Place | None = field(default=None, compare=False, kw_only=True, repr=False)
 
     def to_json(self) -> dict[str, Any]:
-        return _step(self, sql=self.query)
+        return step_json(self, sql=self.query)
 
 
 @dataclass(frozen=True, slots=True)
-class Python(_Placed):
+class Python(Placed):
     """A function that is given a DataFrame and returns one."""
 
     function: Code
@@ -75,15 +78,15 @@ class Python(_Placed):
     place: Place | None = field(default=None, compare=False, kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
-        _Placed.__post_init__(self)
+        Placed.__post_init__(self)
         _take_function(self)
 
     def to_json(self) -> dict[str, Any]:
-        return _step(self, python=self.function.to_json(), args=dict(self.args))
+        return step_json(self, python=self.function.to_json(), args=dict(self.args))
 
 
 @dataclass(frozen=True, slots=True)
-class RowStep(_Placed):
+class RowStep(Placed):
     """A function that is given one row as a dict and returns a row, several or None.
 
     `schema` is the result's columns as DDL; without it they are the same as before.
@@ -97,15 +100,17 @@ class RowStep(_Placed):
     place: Place | None = field(default=None, compare=False, kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
-        _Placed.__post_init__(self)
+        Placed.__post_init__(self)
         _take_function(self)
 
     def to_json(self) -> dict[str, Any]:
-        return _step(self, row=self.function.to_json(), schema=self.schema, args=dict(self.args))
+        return step_json(
+            self, row=self.function.to_json(), schema=self.schema, args=dict(self.args)
+        )
 
 
 @dataclass(frozen=True, slots=True)
-class Cast(_Placed):
+class Cast(Placed):
     """Columns and the types they must have; a value that cannot be cast is a bad record."""
 
     columns: Mapping[str, str]
@@ -114,11 +119,11 @@ class Cast(_Placed):
     place: Place | None = field(default=None, compare=False, kw_only=True, repr=False)
 
     def to_json(self) -> dict[str, Any]:
-        return _step(self, cast=dict(self.columns))
+        return step_json(self, cast=dict(self.columns))
 
 
 @dataclass(frozen=True, slots=True)
-class Drop(_Placed):
+class Drop(Placed):
     """Columns that are left out from here on."""
 
     columns: tuple[str, ...]
@@ -127,16 +132,16 @@ class Drop(_Placed):
     place: Place | None = field(default=None, compare=False, kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
-        _Placed.__post_init__(self)
+        Placed.__post_init__(self)
         given = (self.columns,) if isinstance(self.columns, str) else tuple(self.columns)
         object.__setattr__(self, "columns", given)
 
     def to_json(self) -> dict[str, Any]:
-        return _step(self, drop=list(self.columns))
+        return step_json(self, drop=list(self.columns))
 
 
 @dataclass(frozen=True, slots=True)
-class Rename(_Placed):
+class Rename(Placed):
     """Old names and new names of columns."""
 
     columns: Mapping[str, str]
@@ -145,19 +150,11 @@ class Rename(_Placed):
     place: Place | None = field(default=None, compare=False, kw_only=True, repr=False)
 
     def to_json(self) -> dict[str, Any]:
-        return _step(self, rename=dict(self.columns))
+        return step_json(self, rename=dict(self.columns))
 
 
-Step = Watermark | Sql | Python | RowStep | Cast | Drop | Rename
-
-
-def _step(step: Step, **fields: Any) -> dict[str, Any]:
-    written = {name: value for name, value in fields.items() if value not in (None, {})}
-    if step.name is not None:
-        written["name"] = step.name
-    if step.source is not None:
-        written["from"] = step.source
-    return with_place(written, step.place)
+Transforms = Flatten | Mask | Explode | HeadersToColumns | ColumnsToHeaders | Deduplicate
+Step = Watermark | Sql | Python | RowStep | Cast | Drop | Rename | Transforms
 
 
 def _take_function(step: Any) -> None:
@@ -252,7 +249,7 @@ class Topic:
 
 
 @dataclass(frozen=True, slots=True)
-class Table(_Placed):
+class Table(Placed):
     """A folder or a database's table; `options` as they are written, the kind's name included."""
 
     kind: str

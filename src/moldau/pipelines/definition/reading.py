@@ -32,6 +32,7 @@ from moldau.pipelines.definition.model import (
     Watermark,
 )
 from moldau.pipelines.definition.places import Place
+from moldau.pipelines.definition.transform_reading import TRANSFORM_OPTIONS, read_transform
 from moldau.pipelines.definition.triggers import Trigger, trigger_of
 from moldau.pipelines.errors import DefinitionError, PipelineError
 from moldau.spark import tables
@@ -55,7 +56,7 @@ _FIELDS = (
     "kafka",
     "checkpoint",
 )
-_STEPS = ("watermark", "sql", "python", "row", "cast", "drop", "rename")
+_STEPS = ("watermark", "sql", "python", "row", "cast", "drop", "rename", *TRANSFORM_OPTIONS)
 _STEP_OPTIONS: dict[str, tuple[str, ...]] = {
     "watermark": ("name", "from"),
     "sql": ("name",),
@@ -64,6 +65,7 @@ _STEP_OPTIONS: dict[str, tuple[str, ...]] = {
     "cast": ("name", "from"),
     "drop": ("name", "from"),
     "rename": ("name", "from"),
+    **TRANSFORM_OPTIONS,
 }
 _TOPIC_KEYS = ("topic", "topics", "pattern", "assign")
 _TOPIC_TEXTS = ("topic", "pattern", "format", "schema", "key", "partition", "timestamp")
@@ -135,12 +137,12 @@ class _Reader:
 
     def pipeline(self, data: object) -> Reading:
         fields = self._mapping(data, (), "a pipeline")
-        self._known(fields, (*_FIELDS, "base", "place"), (), "")
+        self.known(fields, (*_FIELDS, "base", "place"), (), "")
         for name in ("name", "sink"):
             if name not in fields:
-                self._wrong((), f"{name}: missing")
+                self.wrong((), f"{name}: missing")
         if "source" in fields and "sources" in fields:
-            self._wrong(("sources",), "sources: give either 'source' or 'sources'")
+            self.wrong(("sources",), "sources: give either 'source' or 'sources'")
         source = self._source(fields["source"], ("source",)) if "source" in fields else None
         sources = {
             str(name): self._source(one, ("sources", name))
@@ -182,12 +184,12 @@ class _Reader:
         place = self._place(fields, path)
         fields.pop("place", None)
         if not fields:
-            self._wrong(path, f"{where}: empty; e.g. {{topic: orders}}")
+            self.wrong(path, f"{where}: empty; e.g. {{topic: orders}}")
             return None
         watermark = fields.pop("watermark", None)
         mark = None
         if watermark is not None:
-            mark = self._watermark(watermark, (*path, "watermark"))
+            mark = self.watermark(watermark, (*path, "watermark"))
         if any(name in fields for name in _TOPIC_KEYS):
             return self._topic(fields, path, place, mark)
         kind = next((name for name in fields if name in tables.KINDS), None)
@@ -196,7 +198,7 @@ class _Reader:
             return None
         streaming = fields.pop("streaming", True)
         if not isinstance(streaming, bool):
-            self._wrong((*path, "streaming"), f"{where}: streaming: expected true or false")
+            self.wrong((*path, "streaming"), f"{where}: streaming: expected true or false")
         return Table(kind, fields, watermark=mark, streaming=streaming is True, place=place)
 
     def _neither(self, fields: Mapping[str, Any], path: PipelinePath, where: str) -> None:
@@ -204,9 +206,9 @@ class _Reader:
         known = (*_TOPIC_KEYS, *tables.KINDS)
         for name in fields:
             if name not in _TOPIC_TEXTS and (hint := suggestion(str(name), known)):
-                self._wrong((*path, name), f"{where}: unknown option {name!r}", hint)
+                self.wrong((*path, name), f"{where}: unknown option {name!r}", hint)
                 return
-        self._wrong(
+        self.wrong(
             path,
             f"{where}: names neither a topic nor a kind of table",
             f"one of {', '.join(known)}",
@@ -225,7 +227,7 @@ class _Reader:
             if (value := fields.pop(name, None)) is None:
                 continue
             if isinstance(value, Mapping | list):
-                self._wrong((*path, name), f"{where}: {name}: expected a text")
+                self.wrong((*path, name), f"{where}: {name}: expected a text")
             else:
                 texts[name] = _text(value)
         if (headers := fields.pop("headers", None)) is not None:
@@ -259,15 +261,13 @@ class _Reader:
         from moldau.pipelines.definition.checks import unknown_settings
 
         for name, hint in unknown_settings(settings, sink=path == ("sink",)):
-            self._wrong((*path, name), f"{where}: unknown option {name!r}", hint)
+            self.wrong((*path, name), f"{where}: unknown option {name!r}", hint)
 
-    def _watermark(self, data: object, path: PipelinePath, **step: Any) -> Watermark | None:
+    def watermark(self, data: object, path: PipelinePath, **step: Any) -> Watermark | None:
         fields = self._mapping(data, path, "watermark")
-        self._known(fields, ("column", "delay"), path, "watermark: ")
+        self.known(fields, ("column", "delay"), path, "watermark: ")
         if "column" not in fields or "delay" not in fields:
-            self._wrong(
-                path, "watermark: needs column and delay", "{column: at, delay: 10 minutes}"
-            )
+            self.wrong(path, "watermark: needs column and delay", "{column: at, delay: 10 minutes}")
             return None
         place = step.pop("place", None) or self._places(path)
         return Watermark(_text(fields["column"]), _text(fields["delay"]), place=place, **step)
@@ -276,7 +276,7 @@ class _Reader:
 
     def _steps(self, data: object) -> list[Step | None]:
         if not isinstance(data, list):
-            self._wrong(("steps",), "steps: expected a list, each item beginning with '-'")
+            self.wrong(("steps",), "steps: expected a list, each item beginning with '-'")
             return []
         return [self._step(one, ("steps", index)) for index, one in enumerate(data)]
 
@@ -289,7 +289,7 @@ class _Reader:
         if len(kinds) != 1:
             first = str(next(iter(fields), ""))
             hint = suggestion(first, _STEPS) if not kinds else None
-            self._wrong(
+            self.wrong(
                 path,
                 f"{where}: unknown step {first!r}"
                 if not kinds
@@ -298,7 +298,7 @@ class _Reader:
             )
             return None
         kind = kinds[0]
-        self._known(fields, (kind, *_STEP_OPTIONS[kind]), path, f"{where}: ")
+        self.known(fields, (kind, *_STEP_OPTIONS[kind]), path, f"{where}: ")
         body = fields[kind]
         at = (*path, kind)
         step: dict[str, Any] = {
@@ -308,7 +308,7 @@ class _Reader:
         }
         match kind:
             case "watermark":
-                return self._watermark(body, at, **step)
+                return self.watermark(body, at, **step)
             case "sql":
                 return Sql(body, **step) if self._is(str, body, at, "a SELECT") else None
             case "python" | "row":
@@ -318,6 +318,8 @@ class _Reader:
                 return (
                     Drop(tuple(columns), **step) if self._is(list, columns, at, "a list") else None
                 )
+            case _ if kind in TRANSFORM_OPTIONS:
+                return read_transform(self, kind, fields, path, step)
             case _:
                 if not self._is(Mapping, body, at, "a mapping of columns"):
                     return None
@@ -344,10 +346,10 @@ class _Reader:
             try:
                 code = self._resolve(body)
             except (ValueError, OSError) as error:
-                self._wrong(path, f"{kind}: {error}")
+                self.wrong(path, f"{kind}: {error}")
                 return None
         else:
-            self._wrong(path, f"{kind}: expected 'file.py:function' or 'module:function'")
+            self.wrong(path, f"{kind}: expected 'file.py:function' or 'module:function'")
             return None
         if kind == "python":
             return Python(code, args=args, **step)
@@ -359,7 +361,7 @@ class _Reader:
                 return trigger_of(data)
             return trigger_of(str(data))
         except ValueError as error:
-            self._wrong(("trigger",), f"trigger: {error}")
+            self.wrong(("trigger",), f"trigger: {error}")
             return Trigger()
 
     # Messages
@@ -376,15 +378,15 @@ class _Reader:
         if isinstance(data, kind):
             return True
         label = what or _dotted(path)
-        self._wrong(path, f"{label}: expected {expected}, got {_shown(data)}")
+        self.wrong(path, f"{label}: expected {expected}, got {_shown(data)}")
         return False
 
-    def _known(
+    def known(
         self, fields: Mapping[Any, Any], known: tuple[str, ...], path: PipelinePath, label: str
     ) -> None:
         for name in fields:
             if name not in known and name != "place":
-                self._wrong(
+                self.wrong(
                     (*path, name), f"{label}unknown option {name!r}", suggestion(str(name), known)
                 )
 
@@ -394,7 +396,7 @@ class _Reader:
             return Place.from_json(written)
         return self._places(path)
 
-    def _wrong(self, path: PipelinePath, message: str, hint: str | None = None) -> None:
+    def wrong(self, path: PipelinePath, message: str, hint: str | None = None) -> None:
         place = None
         while place is None:
             place = self._places(path)

@@ -11,11 +11,16 @@ from collections.abc import Mapping
 
 from moldau.client.config import CONSUMER_KEYS, PRODUCER_KEYS, keys_of
 from moldau.pipelines.definition.model import Topic
+from moldau.spark.source.machine.limits import AUTO, LIMIT_MAX
 
 # What is only about the definition.
 _DEFINITION = frozenset({"allowloop"})
 # What only our own source and sink know. Spark's connector would take it for a misspelt setting.
-_OWN = frozenset({"groupid", "mirroroffsets", "exactlyonce"})
+_OWN = frozenset({"groupid", "mirroroffsets", "exactlyonce", "targetbatchduration"})
+_LIMIT = "maxOffsetsPerTrigger"
+_TARGET = "targetBatchDuration"
+# A batch of a backlog takes this long, or as long as its trigger's interval if that is longer.
+_TARGET_MS = 5_000
 
 
 def source_options(
@@ -26,7 +31,9 @@ def source_options(
     group: str,
     connector: str = "moldau",
     headers: bool = False,
+    interval_ms: int = 0,
 ) -> dict[str, str]:
+    """`interval_ms` is that of the trigger."""
     options = {
         "kafka.bootstrap.servers": bootstrap,
         **{f"kafka.{name}": value for name, value in kafka.items() if _is_for(name, CONSUMER_KEYS)},
@@ -43,7 +50,23 @@ def source_options(
         options["groupId"] = group
     if headers and "includeheaders" not in lower:
         options["includeHeaders"] = "true"
-    return options | _for_connector(given, connector)
+    return options | _for_connector(_limited(given, connector, interval_ms), connector)
+
+
+def _limited(given: dict[str, str], connector: str, interval_ms: int) -> dict[str, str]:
+    """With a limit for batches: a backlog becomes even batches, whatever its size.
+
+    Our own source finds the limit; for Spark's connector it is the largest that ours would find.
+    """
+    names = {name.lower(): name for name in given}
+    written = names.get(_LIMIT.lower())
+    if written is not None and given[written].strip().lower() != AUTO:
+        return given
+    if connector != "moldau":
+        return given | {written or _LIMIT: str(LIMIT_MAX)}
+    if _TARGET.lower() not in names:
+        given = given | {_TARGET: f"{max(interval_ms, _TARGET_MS)}ms"}
+    return given | {written or _LIMIT: AUTO}
 
 
 def sink_options(

@@ -12,6 +12,9 @@ _INTERVAL = re.compile(
     r"(\s+\d+\s*(milliseconds?|seconds?|minutes?|hours?|days?))*",
     re.IGNORECASE,
 )
+_PART = re.compile(r"(\d+)\s*([a-z]+)", re.IGNORECASE)
+_UNITS_MS = {"millisecond": 1, "second": 1_000, "minute": 60_000, "hour": 3_600_000}
+_DAY_MS = 86_400_000
 _SHORT = {"ms": "milliseconds", "s": "seconds"}
 EXPECTED = "'1 second', 'available now' or 'once'"
 
@@ -36,6 +39,14 @@ class Trigger:
         if self.once:
             return {"once": True}
         return {"processingTime": self.processing_time}
+
+    @property
+    def interval_ms(self) -> int:
+        """How long it waits from the beginning of one batch to that of the next."""
+        return sum(
+            int(count) * _UNITS_MS.get(unit.lower().removesuffix("s"), _DAY_MS)
+            for count, unit in _PART.findall(self.processing_time)
+        )
 
     @property
     def finite(self) -> bool:

@@ -142,7 +142,26 @@ class ProgressRecord:
     processed_rows_per_second: float | None = None
     lag_records: int | None = None
     lag_seconds: float | None = None
+    #: Rows that its sink has taken; None where the sink does not count them.
+    output_rows: int | None = None
+    #: What the batch spent its time with, by Spark's names such as `addBatch`, in milliseconds.
+    durations_ms: Mapping[str, int] = field(default_factory=dict)
+    #: While it works off a backlog: the part of it that is done, and how long the rest takes.
+    backlog_done: float | None = None
+    seconds_left: float | None = None
     at: str = ""
+
+    @property
+    def batch_seconds(self) -> float | None:
+        """How long the batch took; None before it is known."""
+        total = self.durations_ms.get("triggerExecution")
+        return None if total is None else total / 1000
+
+    @property
+    def output_rows_per_second(self) -> float | None:
+        if self.output_rows is None or not self.batch_seconds:
+            return None
+        return self.output_rows / self.batch_seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

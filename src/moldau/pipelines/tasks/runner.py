@@ -98,9 +98,9 @@ class _Task:
             if not records:
                 continue
             began = time.monotonic()
-            count, problem = self._convert(records)
+            count, written, problem = self._convert(records)
             took = max(time.monotonic() - began, 1e-6)
-            self._report(count, took)
+            self._report(count, written, took)
             if problem is not None:
                 self._context.log.warning("%s", problem)
                 self._context.report(**{HANDOVER: problem})
@@ -110,13 +110,13 @@ class _Task:
             if rest > 0:
                 stopping.wait(rest)
 
-    def _convert(self, records: Any) -> tuple[int, str | None]:
-        """One transaction; how many records it took, and why it did not take all of them."""
+    def _convert(self, records: Any) -> tuple[int, int, str | None]:
+        """One transaction; how many records it took and wrote, and why it did not take all."""
         send, convert, sink = self._producer.send, self._plan.convert, self._plan.sink
         ends = records.next_offsets()
         offsets: Offsets = {}
         problem = None
-        count = 0
+        count = written = 0
         self._producer.begin_transaction()
         for key, found in records.items():
             for record in found:
@@ -130,11 +130,12 @@ class _Task:
                 count += 1
                 if made is not None:
                     send(sink, made[1], made[0])
+                    written += 1
             if problem is not None:
                 break
             offsets[key] = ends[key]
         self._commit(offsets)
-        return count, problem
+        return count, written, problem
 
     def _commit(self, offsets: Offsets) -> None:
         self._producer.send_offsets_to_transaction(offsets, self._consumer.group_metadata())
@@ -171,7 +172,7 @@ class _Task:
             self._consumer.seek(key, here.get(key, positions[key].offset))
         self._partitions = found
 
-    def _report(self, count: int, seconds: float) -> None:
+    def _report(self, count: int, written: int, seconds: float) -> None:
         """In the form of Spark's progress, so that it is read in one way."""
         ends: dict[str, dict[str, int]] = {}
         latest: dict[str, dict[str, int]] = {}
@@ -183,6 +184,8 @@ class _Task:
         progress = {
             "batchId": self._batch,
             "timestamp": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z",
+            "durationMs": {"triggerExecution": round(seconds * 1000)},
+            "sink": {"numOutputRows": written},
             "sources": [
                 {
                     "numInputRows": count,

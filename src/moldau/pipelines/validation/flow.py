@@ -35,6 +35,7 @@ from moldau.pipelines.validation.machine.problems import (
 from moldau.pipelines.validation.machine.resolving import Columns, Resolver
 from moldau.pipelines.validation.machine.sql_parser import parse_expression, parse_query
 from moldau.pipelines.validation.machine.types import columns_of, take_type
+from moldau.pipelines.validation.transforms import columns_after
 
 __all__ = ["Checked", "Found", "follow"]
 
@@ -108,7 +109,7 @@ class _Flow:
                 names = named.split(",") if isinstance(named, str) else map(str, named)
                 # Others are expressions: `days(at)`.
                 names = [name.strip() for name in names if name.strip().isidentifier()]
-                self._have(names, current, ("sink", option), f"sink: {option}")
+                self.have(names, current, ("sink", option), f"sink: {option}")
         return self._checked
 
     # Sources
@@ -120,7 +121,7 @@ class _Flow:
             schema = source.options.get("schema")
             columns = self._schema(schema, (*path, "schema"), f"{label}: schema", own=False)
             if columns is None:
-                self._skip(f"the columns of {label}")
+                self.skip(f"the columns of {label}")
         elif source.format in ("string", "binary"):
             columns = ("value",)
         elif source.format in ("json", "csv"):
@@ -128,9 +129,9 @@ class _Flow:
         else:
             columns = _avro_columns(source.schema) if source.format == "avro" else None
             if columns is None:
-                self._skip(f"the schema of {label}")
+                self.skip(f"the schema of {label}")
         if source.watermark is not None:
-            self._have(
+            self.have(
                 [source.watermark.column],
                 columns,
                 (*path, "watermark", "column"),
@@ -142,14 +143,14 @@ class _Flow:
         if not isinstance(schema, str):
             return None
         names, problems = columns_of(schema)
-        self._add(path, label, schema, problems)
+        self.add(path, label, schema, problems)
         if names is None:
             return None
         if own:
             taken = [name for name in names if name in METADATA]
             for name in taken:
                 message = f"{name!r} is the name of a column that every record has"
-                self._add(path, label, schema, [Problem(message, schema.find(name), name)])
+                self.add(path, label, schema, [Problem(message, schema.find(name), name)])
         return tuple(names)
 
     # Steps
@@ -163,7 +164,7 @@ class _Flow:
             case Sql():
                 return self._sql(step, path, label, views)
             case Python():
-                self._skip(f"the columns after {label} (a Python function)")
+                self.skip(f"the columns after {label} (a Python function)")
                 return None
             case RowStep():
                 if step.schema is None:
@@ -171,41 +172,43 @@ class _Flow:
                 return self._schema(step.schema, (*path, "schema"), f"{label}: schema")
             case Watermark():
                 at = (*path, "watermark", "column")
-                self._have([step.column], before, at, f"{label}: watermark")
+                self.have([step.column], before, at, f"{label}: watermark")
                 return before
             case Cast():
                 for name, kind in step.columns.items():
                     self._type(kind, (*path, "cast", name), f"{label}: cast: {name}")
-                self._have(step.columns, before, (*path, "cast"), f"{label}: cast")
+                self.have(step.columns, before, (*path, "cast"), f"{label}: cast")
                 return before
             case Drop():
-                self._have(step.columns, before, (*path, "drop"), f"{label}: drop")
+                self.have(step.columns, before, (*path, "drop"), f"{label}: drop")
                 dropped = {name.lower() for name in step.columns}
                 return _without(before, dropped)
             case Rename():
-                self._have(step.columns, before, (*path, "rename"), f"{label}: rename")
+                self.have(step.columns, before, (*path, "rename"), f"{label}: rename")
                 if before is None:
                     return None
                 renamed = {old.lower(): new for old, new in step.columns.items()}
                 return tuple(renamed.get(name.lower(), name) for name in before) + tuple(
                     new for old, new in step.columns.items() if old in METADATA
                 )
+            case _:
+                return columns_after(step, before, path, self)
 
     def _sql(self, step: Sql, path: Path, label: str, views: Mapping[str, Columns]) -> Columns:
         at = (*path, "sql")
         try:
             query = parse_query(step.query)
         except SyntaxProblem as error:
-            self._add(at, f"{label}: sql", step.query, [error.problem])
+            self.add(at, f"{label}: sql", step.query, [error.problem])
             return None
         except NotUnderstood:
-            self._skip(f"the SQL of {label}")
+            self.skip(f"the SQL of {label}")
             return None
         resolver = Resolver(views, always=self._always)
         columns = resolver.query(query)
-        self._add(at, f"{label}: sql", step.query, resolver.problems)
+        self.add(at, f"{label}: sql", step.query, resolver.problems)
         if columns is None and not resolver.problems:
-            self._skip(f"the columns after {label}")
+            self.skip(f"the columns after {label}")
         # A column that is missing here is not to be reported a second time by what follows.
         return None if resolver.has_unknown_columns else columns
 
@@ -216,9 +219,9 @@ class _Flow:
             if cursor.next.kind != "end":
                 cursor.fail_expecting("the end of the type")
         except SyntaxProblem as error:
-            self._add(path, label, kind, [error.problem])
+            self.add(path, label, kind, [error.problem])
         except NotUnderstood:
-            self._skip(f"the type {kind}")
+            self.skip(f"the type {kind}")
 
     # Sinks
 
@@ -235,14 +238,14 @@ class _Flow:
             try:
                 expression = parse_expression(text)
             except SyntaxProblem as error:
-                self._add(path, label, text, [error.problem])
+                self.add(path, label, text, [error.problem])
                 continue
             except NotUnderstood:
-                self._skip(f"{label} {text}")
+                self.skip(f"{label} {text}")
                 continue
             resolver = Resolver({}, always=self._always)
             resolver.expression(expression, columns)
-            self._add(path, label, text, resolver.problems)
+            self.add(path, label, text, resolver.problems)
         if columns is not None and sink.format in ("string", "binary"):
             own = [name for name in columns if name not in METADATA]
             if len(own) > 1 and "value" not in {name.lower() for name in own}:
@@ -250,11 +253,11 @@ class _Flow:
                     f"format {sink.format!r} writes the column 'value', or the only column; there "
                     f"is {', '.join(name or '?' for name in own)}"
                 )
-                self._add(("sink", "format"), "sink", "", [Problem(message, 0, "")])
+                self.add(("sink", "format"), "sink", "", [Problem(message, 0, "")])
 
     # Messages
 
-    def _have(
+    def have(
         self, names: Sequence[str] | Mapping[str, str], columns: Columns, path: Path, label: str
     ) -> None:
         """Columns that are named outside of SQL."""
@@ -270,12 +273,12 @@ class _Flow:
             problem = Problem(f"there is no column {name!r}", 0, name, hint)
             # Of a list the item, of a mapping the key, else the value itself.
             at = (*path, name if isinstance(names, Mapping) else index)
-            self._add(at, label, name, [problem])
+            self.add(at, label, name, [problem])
 
-    def _add(self, path: Path, label: str, text: str, problems: Sequence[Problem]) -> None:
+    def add(self, path: Path, label: str, text: str, problems: Sequence[Problem]) -> None:
         self._checked.mistakes += [Found(path, label, text, problem) for problem in problems]
 
-    def _skip(self, what: str) -> None:
+    def skip(self, what: str) -> None:
         self._checked.skipped.append(what)
 
 

@@ -88,13 +88,19 @@ class Backend:
                     error=error,
                 )
 
-    @contextmanager
-    def streaming(self) -> Iterator[None]:
-        """Counts an answer that is made while it is sent. Raises HttpError at `streams.max`."""
+    def admit(self, request: Request) -> None:
+        """Raise now what an answer that is made while it is sent can no longer say: its status goes
+        out first. Raises HttpError, also at `streams.max`."""
         if self.streams >= self.config["streams.max"]:
             raise HttpError(
                 429, "Too many searches and live views are open. Stop one, or set streams.max."
             )
+        with self.call(request):
+            pass
+
+    @contextmanager
+    def streaming(self) -> Iterator[None]:
+        """Counts an answer that is made while it is sent."""
         self.streams += 1
         try:
             yield

@@ -108,9 +108,10 @@ class TypedReading:
         arrays = list(batch.columns)
         bad: dict[int, tuple[str, BadRow]] = {}
         names = batch.schema.names
+        headers = batch.column("headers") if "headers" in names else None
         for name, decoder in self._decoders.items():
             position = names.index(name)
-            arrays[position], rows = decoder.decode(batch.column(position))
+            arrays[position], rows = decoder.decode(batch.column(position), headers)
             for row in rows:
                 bad.setdefault(row.index, (name, row))
         made = pyarrow.RecordBatch.from_arrays(arrays, names=names)

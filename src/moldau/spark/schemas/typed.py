@@ -30,15 +30,23 @@ from moldau.data.protobuf import ProtobufSchema, decode_path, encode_path
 from moldau.data.protobuf.connect.data import ProtobufData
 from moldau.data.schema import Schema as ConnectSchema
 from moldau.data.schema_language import ParsedSchema
-from moldau.serde.framing import FramingError, prefix, read_frame
+from moldau.serde.framing import (
+    Framed,
+    FramingError,
+    header_value,
+    named_in_header,
+    prefix,
+    read_frame,
+)
 from moldau.serde.languages import parse_schema
 from moldau.serde.registry_client import SchemaRegistryClient
 from moldau.serde.values import AVRO, JSON, PROTOBUF, RegisteredSchema, Schema
 from moldau.spark.columns.schema import pyarrow
+from moldau.spark.schemas.header_ids import ids_in
 
 __all__ = ["BadRow", "ColumnDecoder", "ColumnEncoder", "derived_schema", "spark_type"]
 
-Read = Callable[[bytes], Any]
+Read = Callable[[Framed], Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,34 +82,46 @@ class ColumnDecoder:
         self.type = spark_type(arrow_type(self._connect))
         self._reads: dict[int | str | None, Read] = {}
 
-    def decode(self, column: pyarrow.Array) -> tuple[pyarrow.Array, list[BadRow]]:
-        """Null stays null, and is in the place of what does not decode."""
+    def decode(
+        self, column: pyarrow.Array, headers: pyarrow.Array | None = None
+    ) -> tuple[pyarrow.Array, list[BadRow]]:
+        """Null stays null, and is in the place of what does not decode. A record's schema is named
+        by a header, or before its data."""
         values: list[Any] = []
         bad: list[BadRow] = []
+        ids = ids_in(headers, is_key=self._is_key)
         for index, data in enumerate(column.to_pylist()):
             if data is None:
                 values.append(None)
                 continue
             try:
-                values.append(self._decoded(data))
+                values.append(self._decoded(data, ids.get(index)))
             except (KafkaError, DataError, FramingError, ValueError) as error:
                 values.append(None)
                 bad.append(BadRow(index, error))
         return arrow_array(self._connect.as_optional(), values).cast(self.type), bad
 
-    def _decoded(self, data: bytes) -> Any:
-        framed = read_frame(data, None, self._is_key)
-        read = self._reads.get(framed.id)
+    def _decoded(self, data: bytes, header: bytes | None) -> Any:
+        framed = (
+            read_frame(data, None, self._is_key)
+            if header is None
+            else named_in_header(header, data)
+        )
+        named = framed.id if framed.guid is None else framed.guid
+        read = self._reads.get(named)
         if read is None:
-            read = self._reads[framed.id] = self._read_of(framed.id or 0)
-        return read(framed.payload)
+            read = self._reads[named] = self._read_of(framed)
+        return read(framed)
 
-    def _read_of(self, schema_id: int) -> Read:
-        written = self._registry.schema_by_id(schema_id).schema
+    def _read_of(self, framed: Framed) -> Read:
+        if framed.guid is not None:
+            written = self._registry.schema_by_guid(framed.guid).schema
+        else:
+            written = self._registry.schema_by_id(framed.id or 0).schema
         if written.schema_type != self._reader.schema_type:
             raise SerializationError(
-                f"schema {schema_id} is of type {written.schema_type}, the column's is "
-                f"{self._reader.schema_type}"
+                f"schema {framed.guid or framed.id} is of type {written.schema_type}, the "
+                f"column's is {self._reader.schema_type}"
             )
         writer = parse_schema(written, self._registry)
         connect, reader = self._connect, self._reader
@@ -110,9 +130,9 @@ class ColumnDecoder:
                 writer.root, reader.root, named_branches=True, logical_types=False
             ).decode
             root = reader.root
-            return lambda payload: connect_value(connect, root, decode(payload)).value
+            return lambda framed: connect_value(connect, root, decode(framed.payload)).value
         if isinstance(reader, JsonSchema):
-            return lambda payload: value_to_connect(connect, json.loads(payload))
+            return lambda framed: value_to_connect(connect, json.loads(framed.payload))
         return _protobuf_read(reader)
 
 
@@ -121,12 +141,13 @@ def _protobuf_read(reader: ParsedSchema) -> Read:
         raise SerializationError(f"a schema of type {reader.schema_type} is not Protobuf's")
     convert, made = ProtobufData(), reader.message_class()
 
-    def read(payload: bytes) -> Any:
-        _, start = decode_path(payload)
+    def read(framed: Framed) -> Any:
+        # Which message it is stands in the header, or before the data.
+        start = decode_path(framed.payload)[1] if framed.indexes is None else 0
         message = made()
         try:
             # Protobuf itself reads data of other versions.
-            message.ParseFromString(payload[start:])
+            message.ParseFromString(framed.payload[start:])
         except Exception as error:  # The library's DecodeError has no base of its own.
             raise SerializationError(f"no message of its schema: {error}") from None
         return convert.to_connect(reader, message).value
@@ -150,12 +171,29 @@ def _connect_of(schema: ParsedSchema) -> ConnectSchema:
 
 
 class ColumnEncoder:
-    """Encodes one typed column with a registered schema."""
+    """Encodes one typed column with a registered schema; `header` names it, if data shall not."""
 
-    def __init__(self, registry: SchemaRegistryClient, registered: RegisteredSchema) -> None:
-        self._prefix = prefix(registered.id)
+    def __init__(
+        self,
+        registry: SchemaRegistryClient,
+        registered: RegisteredSchema,
+        *,
+        id_in_header: bool = False,
+    ) -> None:
         self._schema = parse_schema(registered.schema, registry)
         self._connect = _connect_of(self._schema).as_optional()
+        indexes = b""
+        if isinstance(self._schema, ProtobufSchema):
+            indexes = encode_path(self._schema.message_indexes(self._schema.name))
+        self._prefix = prefix(registered.id) + indexes
+        self.header: bytes | None = None
+        if id_in_header:
+            if registered.guid is None:
+                raise SerializationError(
+                    f"the registry does not say the guid of schema {registered.id}",
+                    advice="leave its id before the data, with this registry",
+                )
+            self._prefix, self.header = b"", header_value(registered.guid, indexes)
 
     def encode(self, column: pyarrow.Array) -> pyarrow.Array:
         fitting = column.cast(arrow_type(self._connect))
@@ -189,13 +227,12 @@ def _protobuf_write(schema: ProtobufSchema, connect: ConnectSchema) -> Callable[
     from moldau.data.protobuf.connect.from_connect import ValueWriter
     from moldau.data.protobuf.connect.options import ProtobufDataOptions
 
-    indexes = encode_path(schema.message_indexes(schema.name))
     writer, made = ValueWriter(ProtobufDataOptions()), schema.message_class()
 
     def write(value: Any) -> bytes:
         message = made()
         writer.fill(message, connect, value)
-        return indexes + bytes(message.SerializeToString())
+        return bytes(message.SerializeToString())
 
     return write
 

@@ -23,6 +23,7 @@ from pyspark.sql.streaming.datasource import (
 from moldau.client.topics import TopicPartition
 from moldau.invariant import of_type
 from moldau.spark import workers
+from moldau.spark.source.machine.limits import LIMIT_MAX
 from moldau.spark.source.machine.offsets import (
     EARLIEST,
     LATEST,
@@ -164,6 +165,8 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         # limits at all; both of them are in the options.
         if self._options.max_offsets_per_trigger is not None:
             return ReadMaxRows(self._options.max_offsets_per_trigger)
+        if self._options.target_batch_ms is not None:
+            return ReadMaxRows(LIMIT_MAX)
         if self._options.min_offsets_per_trigger is not None:
             return ReadMinRows(self._options.min_offsets_per_trigger)
         return ReadAllAvailable()
@@ -216,19 +219,27 @@ def _read(
         start,
         end,
         isolation_level=options.isolation_level,
-        include_headers=options.include_headers,
+        # Headers may name the schemas of typed columns.
+        include_headers=options.include_headers or typed is not None,
         fail_on_data_loss=options.fail_on_data_loss,
     )
     if typed is None:
         yield from batches
     else:
-        reading = typed.reading()
-        try:
-            yield from map(reading.typed, batches)
-        finally:
-            reading.close()
+        yield from _typed_batches(typed, batches, include_headers=options.include_headers)
     if given.token is not None:
         _announce(options, TopicPartition(topic, number), start, given.token)
+
+
+def _typed_batches(
+    typed: TypedColumns, batches: Iterator[pyarrow.RecordBatch], *, include_headers: bool
+) -> Iterator[pyarrow.RecordBatch]:
+    reading = typed.reading()
+    try:
+        for batch in map(reading.typed, batches):
+            yield batch if include_headers else batch.drop_columns(["headers"])
+    finally:
+        reading.close()
 
 
 def _announce(options: SourceOptions, key: TopicPartition, offset: int, token: str) -> None:

@@ -17,7 +17,7 @@ from moldau.client.topics import TopicPartition
 from moldau.spark.source.clock import SourceClock, SystemClock
 from moldau.spark.source.cluster import SourceCluster
 from moldau.spark.source.machine.lag import behind, latest_with_lag
-from moldau.spark.source.machine.limits import MinimumGate, rate_limited, unread
+from moldau.spark.source.machine.limits import AdaptiveLimit, MinimumGate, rate_limited, unread
 from moldau.spark.source.machine.offsets import LATEST, Offsets, merged
 from moldau.spark.source.machine.options import SourceOptions
 from moldau.spark.source.machine.planning import (
@@ -68,6 +68,9 @@ class StreamRun:
             if options.min_offsets_per_trigger is not None
             else None
         )
+        self._adaptive = (
+            None if options.target_batch_ms is None else AdaptiveLimit(options.target_batch_ms)
+        )
         self._idle_wait_s = _IDLE_WAIT_S
         self._has_looked = False
         self._away_s: float | None = None
@@ -108,6 +111,8 @@ class StreamRun:
         self._check_group()
         if self._mirror is not None:
             self._mirror.done(start)
+        if self._adaptive is not None:
+            self._adaptive.done(self._elapsed_ms())
         if self._target is not None:
             latest = self._target = self._reachable(self._target, start)
             if latest == start and self._mirror is not None:
@@ -214,6 +219,8 @@ class StreamRun:
 
     def _limited(self, start: Offsets, latest: Offsets) -> Offsets:
         minimum, maximum = self._gate, self._options.max_offsets_per_trigger
+        if self._adaptive is not None:
+            maximum = self._adaptive.limit
         if (minimum is None and maximum is None) or latest == start:
             return latest
         begin = {**self._first_offsets(start, latest), **start}
@@ -222,10 +229,18 @@ class StreamRun:
         if (
             minimum is not None
             and self._target is None
-            and not minimum.opens(available, int(self._clock.elapsed_s() * 1000))
+            and not minimum.opens(available, self._elapsed_ms())
         ):
             return start
-        return latest if maximum is None else rate_limited(maximum, begin, latest)
+        end = latest if maximum is None else rate_limited(maximum, begin, latest)
+        if self._adaptive is not None:
+            count = sum(unread(begin, end).values())
+            full = count < available
+            self._adaptive.handed_out(count, is_full=full, now_ms=self._elapsed_ms())
+        return end
+
+    def _elapsed_ms(self) -> int:
+        return int(self._clock.elapsed_s() * 1000)
 
     def _first_offsets(
         self, start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int]

@@ -25,7 +25,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 
-from moldau.spark.tables.jdbc.machine.address import POSTGRESQL, Address, parse_address
+from moldau.spark.tables.jdbc.machine.address import MARIADB, POSTGRESQL, Address, parse_address
 from moldau.spark.tables.jdbc.machine.queries import Progress, earlier, progress_of
 from moldau.spark.tables.machine.batches import Attempt
 from moldau.spark.tables.machine.formats import SINK, SOURCE
@@ -324,7 +324,7 @@ class IcebergDataSource(_TableDataSource):
 
 
 class JdbcDataSource(_TableDataSource):
-    """PostgreSQL and SQLite; other databases go through Spark's own `jdbc`."""
+    """PostgreSQL, MariaDB and SQLite; other databases go through Spark's own `jdbc`."""
 
     kind = "jdbc"
 
@@ -350,6 +350,10 @@ class JdbcDataSource(_TableDataSource):
             from .jdbc.postgres_sink import PostgresSink
 
             return PostgresSink(options, address, arrow_schema(schema), overwrite=overwrite)
+        if address.database == MARIADB:
+            from .jdbc.mariadb_sink import MariaDbSink
+
+            return MariaDbSink(options, address, arrow_schema(schema), overwrite=overwrite)
         from .jdbc.sqlite_sink import SqliteSink
 
         return SqliteSink(options, address.path, arrow_schema(schema), overwrite=overwrite)

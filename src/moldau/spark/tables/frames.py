@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from moldau.spark.tables.jdbc.machine.address import OTHER, SQLITE, parse_address
+from moldau.spark.tables.jdbc.machine.address import MARIADB, OTHER, SQLITE, parse_address
 from moldau.spark.tables.machine.formats import FORMATS, SINK, SOURCE
 from moldau.spark.tables.machine.options import Options, check_options, check_output_mode
 
@@ -107,7 +107,11 @@ def register(spark: Any, kind: str) -> str:
 
 
 def _is_other_database(options: Options) -> bool:
-    return options.kind == "jdbc" and parse_address(options.address).database == OTHER
+    """Those that a JDBC driver reaches; MariaDB, too, where the user names one."""
+    if options.kind != "jdbc":
+        return False
+    database = parse_address(options.address).database
+    return database == OTHER or (database == MARIADB and "driver" in options)
 
 
 def _resolved(options: Options) -> Options:

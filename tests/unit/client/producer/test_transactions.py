@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+import asyncio
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -21,6 +23,7 @@ from moldau.client.producer.machine.transaction_state import (
 )
 from moldau.client.producer.machine.transaction_status import TransactionStatus
 from moldau.client.producer.machine.transactions import TransactionManager
+from moldau.client.producer.transaction_calls import TransactionCalls
 from moldau.client.topics import OffsetAndMetadata, TopicPartition
 from moldau.wire.errors import ErrorCode
 from moldau.wire.messages import (
@@ -415,6 +418,27 @@ def test_what_is_sent_again_goes_in_order() -> None:
         stage.queue().sequences.remove(batch)
 
 
+def test_a_late_answer_to_what_was_given_up_says_nothing_of_the_next_transaction() -> None:
+    manager = in_transaction()
+    stage = Stage(gate=manager.sequences)
+    stage.queue().sequences.known_id = 7
+    (old,) = sent(stage, 1)
+    error = errors.KafkaTimeoutError("expired")
+    manager.sequences.on_failed(old, error, adjust=False)
+    manager.sequences.on_given_up_unknown(old)
+    operation = manager.begin_abort(V2)
+    manager.on_response(next_of(manager), EndTxnResponse(producer_id=7, producer_epoch=1))
+    acknowledged(operation)
+    manager.begin()
+    manager.add_partition(KEY)
+    first, second = sent(stage, 2)
+    manager.sequences.on_completed(old, 5)
+    refusal = (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, errors.OutOfOrderSequenceError(), -1)
+    assert manager.sequences.can_retry(second, *refusal), "the first is still on its way"
+    manager.sequences.on_completed(first, 7)
+    assert not manager.sequences.can_retry(second, *refusal)
+
+
 @pytest.mark.parametrize(
     ("acked", "which", "retried", "bumped"),
     [
@@ -591,3 +615,25 @@ def test_an_error_does_not_undo_an_abort_or_the_end(state: State) -> None:
     status.state = state
     status.to_abortable_error(errors.KafkaError("late"))
     assert status.state is state
+
+
+def test_a_cancellation_that_comes_with_the_end_of_a_call_is_not_lost() -> None:
+    """Else a task that writes in a loop could not be stopped."""
+
+    async def main() -> None:
+        manager = started()
+        sender, path = SimpleNamespace(wake_now=lambda: None), SimpleNamespace(closed=False)
+        settings = SimpleNamespace(max_block_ms=60_000)
+        calls = TransactionCalls(
+            *cast(Any, (settings, None, manager, None, sender, path, None)),
+        )
+        operation = Operation("commit_transaction")
+        call = asyncio.ensure_future(calls._finish(operation, None))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        operation.succeed()
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+
+    asyncio.run(main())

@@ -120,12 +120,24 @@ def test_list(played: Played, capsys: Capture) -> None:
     assert main(["pipelines", "list"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].split() == [
-        *["NAME", "STATE", "FOR", "RESTARTS", "BATCH", "ROWS/S", "LAG", "BEHIND", "ENGINE"]
+        *["NAME", "STATE", "FOR", "RESTARTS", "BATCH", "ROWS/S", "LAG", "BEHIND", "LEFT"],
+        "ENGINE",
     ]
     assert lines[1].split() == [
-        *["big-orders", "running", "1m57s", "0", "12", "4210", "3", "0.2", "s", "spark"]
+        *["big-orders", "running", "1m57s", "0", "12", "4210", "3", "0.2", "s", "-", "spark"]
     ]
-    assert lines[2].split() == ["worse", "restarting", "1m57s", "7", "-", "-", "-", "-", "spark"]
+    assert lines[2].split() == [
+        "worse",
+        "restarting",
+        "1m57s",
+        "7",
+        "-",
+        "-",
+        "-",
+        "-",
+        "-",
+        "spark",
+    ]
     assert lines[3] == "worse: steps.py:3: ValueError: negative [0s ago, 3 times in a row]"
 
 

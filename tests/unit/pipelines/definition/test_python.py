@@ -230,6 +230,17 @@ class TestOptions:
         options = source_options(topic, {}, bootstrap="b:1", group="p")
         assert expected in options.items()
 
+    def test_batches_of_topics_have_a_limit(self) -> None:
+        own = source_options(Topic("a"), {}, bootstrap="b:1", group="p", interval_ms=60_000)
+        assert (own["maxOffsetsPerTrigger"], own["targetBatchDuration"]) == ("auto", "60000ms")
+        given = Topic("a", maxoffsetspertrigger=7)
+        fixed = source_options(given, {}, bootstrap="b:1", group="p")
+        assert fixed["maxoffsetspertrigger"] == "7"
+        assert "targetBatchDuration" not in fixed
+        found = Topic("a", maxOffsetsPerTrigger="auto", targetBatchDuration="2s")
+        auto = source_options(found, {}, bootstrap="b:1", group="p")
+        assert (auto["maxOffsetsPerTrigger"], auto["targetBatchDuration"]) == ("auto", "2s")
+
     def test_sparks_connector_is_given_what_it_knows(self) -> None:
         topic = Topic("a", groupId="g", mirrorOffsets=False, failOnDataLoss=False)
         options = source_options(topic, {}, bootstrap="b:1", group="p", connector="kafka")
@@ -237,6 +248,7 @@ class TestOptions:
             "kafka.bootstrap.servers": "b:1",
             "subscribe": "a",
             "failOnDataLoss": "false",
+            "maxOffsetsPerTrigger": "1000000",
         }
 
     def test_folders_are_meant_from_the_definitions_own(self) -> None:

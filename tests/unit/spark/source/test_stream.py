@@ -143,3 +143,21 @@ def test_a_minimum_is_waited_for_until_its_time_is_over(
     assert run.latest(start, limited=True) == start
     clock.s += 2
     assert run.latest(start, limited=True) == {KEY: 10}
+
+
+def test_a_backlog_becomes_batches_of_the_wanted_time(
+    cluster: PlayedCluster, clock: PlayedClock
+) -> None:
+    cluster.ends = [100_000_000]
+    run = begin(cluster, clock, maxOffsetsPerTrigger="auto", targetBatchDuration="2s")
+    at, sizes = {KEY: 0}, []
+    for _ in range(12):
+        end = run.latest(at, limited=True)
+        sizes.append(end[KEY] - at[KEY])
+        at = end
+        # A hundred rows in a millisecond.
+        clock.s += sizes[-1] / 100_000
+    assert sizes[0] == 50_000
+    assert all(180_000 <= size <= 220_000 for size in sizes[4:])
+    # Where Spark wants all there is, there is no limit.
+    assert run.latest(at, limited=False) == {KEY: 100_000_000}

@@ -103,7 +103,7 @@ def test_a_busy_machine_is_given_more_time_but_not_without_end() -> None:
 
 def test_what_only_postgresql_and_sqlite_do_is_refused_for_others() -> None:
     mysql = {"jdbc": "jdbc:mysql://h/d", "table": "orders"}
-    with pytest.raises(tables.OptionError, match="upsert works with PostgreSQL and SQLite only"):
+    with pytest.raises(tables.OptionError, match="upsert works with PostgreSQL"):
         start(Recorder(), "jdbc", {**mysql, "upsert": ["id"]})
     with pytest.raises(tables.OptionError, match="can be read as a stream"):
         tables.read(Recorder(), "jdbc", mysql, True)

@@ -9,14 +9,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from moldau.spark.tables import RejectedRowError, SchemaMismatchError
-from moldau.spark.tables.jdbc import postgres_sink, rejected, sqlite_sink
+from moldau.spark.tables import RejectedRowError, SchemaMismatchError, TableError
+from moldau.spark.tables.jdbc import mariadb_sink, postgres_sink, rejected, sqlite_sink
 from moldau.spark.tables.jdbc.rejected import Rejected, send_dead_letters
 from moldau.spark.tables.machine.options import check_options
 from moldau.testing import Broker
 from support.table_stage import connected
 
-DATABASES = ["postgresql", "sqlite"]
+DATABASES = ["postgresql", "mariadb", "sqlite"]
 DEAD_LETTERS = {
     "onError": "dead_letter",
     "deadLetterTopic": "orders-dead-letter",
@@ -32,7 +32,7 @@ def dead_letters(monkeypatch: pytest.MonkeyPatch) -> list[Rejected]:
     def send(_options: Any, rows: Sequence[Rejected], _batch_id: int) -> None:
         sent.extend(rows)
 
-    for module in (postgres_sink, sqlite_sink):
+    for module in (postgres_sink, mariadb_sink, sqlite_sink):
         monkeypatch.setattr(module, "send_dead_letters", send)
     return sent
 
@@ -57,7 +57,7 @@ def test_the_error_names_the_row_and_nothing_is_added(of_kind: Any, kind: str) -
 def test_a_key_that_is_there_already_is_named(of_kind: Any, kind: str) -> None:
     table = made(of_kind, kind, "id bigint PRIMARY KEY, name text")
     table.write(0, [(1, "a")])
-    with pytest.raises(RejectedRowError, match=r"id"):
+    with pytest.raises(RejectedRowError, match=r"id|entry '1' for key 'PRIMARY'"):
         table.write(1, [(2, "b"), (1, "again")])
     assert table.ids() == [1]
     table.write(1, [(2, "b")])
@@ -122,6 +122,21 @@ def test_upsert_into_a_table_without_that_key_says_what_to_create(of_kind: Any, 
     table = made(of_kind, kind, "id bigint, name text")
     with pytest.raises(SchemaMismatchError, match=r"no unique key over id.*CREATE UNIQUE INDEX"):
         table.write(0, [(1, "a")], upsert=["id"])
+
+
+def test_upsert_beside_another_unique_key_is_refused(of_kind: Any) -> None:
+    # MariaDB would replace the row that has the same name, whatever its id is.
+    table = made(of_kind, "mariadb", "id bigint PRIMARY KEY, name varchar(9) UNIQUE")
+    with pytest.raises(SchemaMismatchError, match=r"another unique key, name"):
+        table.write(0, [(1, "a")], upsert=["id"])
+
+
+def test_a_table_without_transactions_is_refused(of_kind: Any) -> None:
+    table = of_kind("mariadb")
+    with connected("mariadb", table.address) as connection:
+        connection.execute("CREATE TABLE orders (id bigint, name text) ENGINE=Aria")
+    with pytest.raises(TableError, match=r"engine Aria.*ENGINE=InnoDB"):
+        table.write(0, [(1, "a")])
 
 
 def test_dead_letters_arrive_with_their_reason_in_headers() -> None:

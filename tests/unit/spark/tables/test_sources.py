@@ -208,7 +208,7 @@ def test_partition_values_come_back_with_their_types(tmp_path: Path) -> None:
 # Databases
 
 
-@pytest.fixture(params=["postgresql", "sqlite"])
+@pytest.fixture(params=["postgresql", "mariadb", "sqlite"])
 def database(request: pytest.FixtureRequest, of_kind: Any) -> Any:
     return of_kind(request.param)
 
@@ -266,8 +266,46 @@ def test_types_of_postgresql(of_kind: Any) -> None:
     assert set(second.values()) == {None}
 
 
-def test_what_our_sink_wrote_into_sqlite_comes_back_with_its_types(of_kind: Any) -> None:
-    table = of_kind("sqlite")
+def test_types_of_mariadb(of_kind: Any) -> None:
+    table = of_kind("mariadb")
+    run(
+        table,
+        "CREATE TABLE orders (a tinyint, b smallint unsigned, c int unsigned, d bigint unsigned, "
+        "e decimal(10,2), f decimal(50,2), g timestamp(6) NULL, h datetime, i date, j tinyint(1), "
+        "k varbinary(9), l json, m enum('x', 'y'), n time, o year, p bit(3), q float, r text)",
+        "INSERT INTO orders (a) VALUES (null)",
+        "SET time_zone = '+01:00'",
+        "INSERT INTO orders VALUES (1, 65535, 4294967295, 18446744073709551615, 2.5, 3.25, "
+        "'2026-01-01 01:00:00.5', '2026-01-01 01:00', '2026-01-01', true, x'00ff', '[1]', 'y', "
+        "'01:02:03', 2026, b'101', 0.5, 'š')",
+    )
+    second, first = all_rows(jdbc(table))
+    assert list(first.values()) == [
+        1,
+        65535,
+        4294967295,
+        decimal.Decimal("18446744073709551615"),
+        decimal.Decimal("2.50"),
+        "3.25",
+        datetime.datetime(2026, 1, 1, microsecond=500_000, tzinfo=datetime.UTC),
+        datetime.datetime(2026, 1, 1, 1),
+        datetime.date(2026, 1, 1),
+        True,
+        b"\x00\xff",
+        "[1]",
+        "y",
+        "01:02:03",
+        2026,
+        5,
+        0.5,
+        "š",
+    ]
+    assert set(second.values()) == {None}
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "mariadb"])
+def test_what_our_sink_wrote_comes_back_with_its_types(of_kind: Any, kind: str) -> None:
+    table = of_kind(kind)
     at = datetime.datetime(2026, 1, 1, 1, 2, 3, 4, tzinfo=datetime.UTC)
     schema = pa.schema(
         [
@@ -346,7 +384,7 @@ def test_rows_of_the_last_moments_can_be_waited_for(database: Any) -> None:
     run(
         database,
         "CREATE TABLE orders (id bigint, at timestamp)",
-        "INSERT INTO orders VALUES (1, '2026-01-01 00:00:00'), (2, '9999-01-01 00:00:00')",
+        "INSERT INTO orders VALUES (1, '2026-01-01 00:00:00'), (2, '2037-12-31 00:00:00')",
     )
     options = {"timestamp.column.name": "at", "timestamp.delay.interval.ms": 1000}
     end = jdbc(database, mode="timestamp", **options).latest(Progress(), 0)
@@ -367,8 +405,9 @@ def test_what_is_missing_is_named(database: Any) -> None:
         jdbc(database, partitionColumn="number", **bounds).conditions()
 
 
-def test_a_server_that_is_not_there_says_so() -> None:
-    url = "jdbc:postgresql://127.0.0.1:1/shop?user=me&password=secret"
+@pytest.mark.parametrize("database", ["postgresql", "mariadb"])
+def test_a_server_that_is_not_there_says_so(database: str) -> None:
+    url = f"jdbc:{database}://127.0.0.1:1/shop?user=me&password=secret"
     checked = check_options("jdbc", "source", {"jdbc": url, "table": "orders"})
     with pytest.raises(TableError, match=r"127\.0\.0\.1:1 cannot be reached") as told:
         JdbcSource(checked, parse_address(url)).schema()

@@ -18,9 +18,7 @@ _REASONS: Final = {
 _TOO_LARGE: Final = frozenset({ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE})
 
 
-def count_refused(
-    meters: PartitionMeters, error: Exception, *, size: int, compacted: bool
-) -> None:
+def count_refused(meters: PartitionMeters, error: Exception, *, size: int, compacted: bool) -> None:
     """A batch of `size` bytes for this partition was refused."""
     topic = meters.topic
     topic.produces.mark(1)

@@ -1,4 +1,4 @@
-"""KnownSchemas: what the registry has said about ids, and what follows for a batch."""
+"""KnownSchemas: what the registry has said about ids and guids, and what follows for a batch."""
 
 from __future__ import annotations
 
@@ -6,12 +6,16 @@ from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
+from uuid import UUID
 
 from moldau.broker.log.machine.validation import RecordValidationError, SchemaRules
 from moldau.times import ElapsedMs
 from moldau.wire.errors import ErrorCode
 
-__all__ = ["Found", "KnownSchemas", "NamedSchemas"]
+__all__ = ["Found", "KnownSchemas", "NamedSchemas", "SchemaName"]
+
+#: An id, or the 16 bytes of a guid.
+SchemaName = int | bytes
 
 IDS_MAX: Final = 10_000
 _RECORD_ERRORS_MAX: Final = 1000
@@ -20,8 +24,8 @@ _RECORD_ERRORS_MAX: Final = 1000
 class NamedSchemas(Protocol):
     """`moldau.wire._schema_ids.SchemaIds`."""
 
-    key_ids: dict[int, int]
-    value_ids: dict[int, int]
+    key_ids: dict[int | bytes, int]
+    value_ids: dict[int | bytes, int]
     bad_keys: list[int]
     bad_values: list[int]
 
@@ -46,34 +50,34 @@ class KnownSchemas:
 
     def __init__(self, *, missing_ms: int) -> None:
         self._missing_ms = missing_ms
-        self._answers: OrderedDict[int, _Answer] = OrderedDict()
+        self._answers: OrderedDict[SchemaName, _Answer] = OrderedDict()
 
-    def learn(self, schema_id: int, found: Found | None, now_ms: ElapsedMs) -> None:
+    def learn(self, schema: SchemaName, found: Found | None, now_ms: ElapsedMs) -> None:
         """None: the registry has no such id."""
-        before = self._answers.get(schema_id)
+        before = self._answers.get(schema)
         if found is not None and found.record_name is None and before and before.found:
             # A name never changes; this time nobody asked for it.
             found = replace(found, record_name=before.found.record_name)
-        self._answers[schema_id] = _Answer(found, now_ms)
-        self._answers.move_to_end(schema_id)
+        self._answers[schema] = _Answer(found, now_ms)
+        self._answers.move_to_end(schema)
         if len(self._answers) > IDS_MAX:
             self._answers.popitem(last=False)
 
     def unknown(
         self, topic: str, rules: SchemaRules, named: NamedSchemas, now_ms: ElapsedMs
-    ) -> set[int]:
-        """The ids that must be looked up before the batch can be judged."""
+    ) -> set[SchemaName]:
+        """What must be looked up before the batch can be judged."""
         return {
-            schema_id
+            schema
             for is_key, ids in ((True, named.key_ids), (False, named.value_ids))
-            for schema_id in ids
-            if self._is_unknown(topic, rules, schema_id, is_key, now_ms)
+            for schema in ids
+            if self._is_unknown(topic, rules, schema, is_key, now_ms)
         }
 
     def _is_unknown(
-        self, topic: str, rules: SchemaRules, schema_id: int, is_key: bool, now_ms: ElapsedMs
+        self, topic: str, rules: SchemaRules, schema: SchemaName, is_key: bool, now_ms: ElapsedMs
     ) -> bool:
-        answer = self._answers.get(schema_id)
+        answer = self._answers.get(schema)
         if answer is None:
             return True
         if answer.found is None:
@@ -103,21 +107,25 @@ class KnownSchemas:
         self,
         topic: str,
         rules: SchemaRules,
-        ids: Mapping[int, int],
+        ids: Mapping[SchemaName, int],
         bad: Iterable[int],
         *,
         is_key: bool,
     ) -> list[tuple[int, str]]:
         side = "key" if is_key else "value"
-        errors = [(index, f"the {side} does not begin with the id of a schema") for index in bad]
-        for schema_id, index in ids.items():
-            answer = self._answers.get(schema_id)
+        errors = [
+            (index, f"the {side} does not begin with the id of a schema, nor does a header have it")
+            for index in bad
+        ]
+        for schema, index in ids.items():
+            answer = self._answers.get(schema)
+            shown = schema if isinstance(schema, int) else UUID(bytes=schema)
             if answer is None or answer.found is None:
-                errors.append((index, f"the registry has no schema {schema_id}, of its {side}"))
+                errors.append((index, f"the registry has no schema {shown}, of its {side}"))
             elif not _fits(topic, rules, answer.found, is_key):
                 subject = _subject(topic, rules, answer.found, is_key)
                 errors.append(
-                    (index, f"schema {schema_id}, of its {side}, is not one of subject {subject}")
+                    (index, f"schema {shown}, of its {side}, is not one of subject {subject}")
                 )
         return errors
 

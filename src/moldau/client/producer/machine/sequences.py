@@ -94,6 +94,9 @@ class PartitionSequences:
             insort(self.in_flight, part, key=_order)
 
     def acknowledged(self, batch: ProducerBatch) -> None:
+        if (batch.producer_id, batch.producer_epoch) != self.producer_id:
+            # It was given up, and its epoch is over: its number means nothing in the next one.
+            return
         self.last_acked_sequence = max(self.last_acked_sequence, batch.last_sequence)
         self.known_id = batch.producer_id
 

@@ -6,12 +6,14 @@ Records pass through transforms and the worker's producer, so they are decoded; 
 
 from __future__ import annotations
 
+import asyncio
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from moldau.client import Consumer, Producer, TopicPartition
-from moldau.client.errors import KafkaError, WakeupError
+from moldau.client.errors import KafkaError, UnknownTopicOrPartitionError, WakeupError
 from moldau.connect.api import (
     ConfigDef,
     ConfigValue,
@@ -34,6 +36,8 @@ from moldau.mirror.topics import TopicSync
 
 _PARTITIONS: Final = "task.assigned.partitions"
 _READ_COMMITTED: Final = "read_committed"
+_UNKNOWN_S_MAX: Final = 60.0
+_LOOK_S: Final = 0.5
 
 
 def _is_read_committed(props: Mapping[str, str]) -> bool:
@@ -154,6 +158,7 @@ class MirrorSourceTask(SourceTask):
         self._producer: Producer | None = None
         self._lock = threading.Lock()
         self._runs: dict[TopicPartition, OffsetRun] = {}
+        self._is_transactional = False
         self._is_closed = False
 
     def start(self, props: Mapping[str, str]) -> None:
@@ -180,11 +185,26 @@ class MirrorSourceTask(SourceTask):
             self._map.replay,
             self._settings.client("target", "consumer"),
             self._stage.target,
+            must_exist=True,
         )
         try:
-            await reader.catch_up()
+            await self._caught_up(reader)
         finally:
             await reader.close()
+
+    @staticmethod
+    async def _caught_up(reader: TopicReader) -> None:
+        """The connector has created the topic, but a broker may not know it yet."""
+        deadline_s = time.monotonic() + _UNKNOWN_S_MAX
+        while True:
+            try:
+                # What an earlier instance of this task left open is ended by now.
+                await reader.catch_up(include_open=True)
+                return
+            except UnknownTopicOrPartitionError:
+                if time.monotonic() > deadline_s:
+                    raise
+                await asyncio.sleep(_LOOK_S)
 
     def _source(self, place: TopicPartition) -> dict[str, Any]:
         return {"cluster": self._alias, "partition": place.partition, "topic": place.topic}
@@ -227,41 +247,63 @@ class MirrorSourceTask(SourceTask):
             headers=[Header(name, value, OPTIONAL_BYTES) for name, value in record.headers],
         )
 
-    def commit_record(self, record: SourceRecord, metadata: Any) -> None:
-        if metadata is None or metadata.offset < 0 or record.source_offset is None:
-            return
-        source = record.source_partition or {}
-        place = TopicPartition(source["topic"], source["partition"])
-        upstream = int(record.source_offset["offset"])
+    def pre_commit(
+        self, written: Sequence[tuple[SourceRecord, Any]]
+    ) -> list[tuple[str, bytes | None, bytes | None]]:
+        """The map of a transaction's records, to be written with them."""
+        self._is_transactional = True
+        made: list[tuple[bytes, bytes | None]] = []
         with self._lock:
-            self._note(OffsetRun(place, upstream, metadata.offset, 1, upstream + 1))
-            sync = self._schedule.copied(place, upstream, metadata.offset, 1)
+            for run in filter(None, (_run(*each) for each in written)):
+                made += self._note(run)
+            made += self._take_runs()
+        if not self._settings["moldau.offset.map.enabled"]:
+            return []
+        return [(self._settings.map_topic, key, value) for key, value in made]
+
+    def commit_record(self, record: SourceRecord, metadata: Any) -> None:
+        run = _run(record, metadata)
+        if run is None:
+            return
+        with self._lock:
+            if not self._is_transactional:
+                self._send_map(self._note(run))
+            sync = self._schedule.copied(run.partition, run.upstream, run.downstream, 1)
         if sync is not None and self._settings["emit.offset-syncs.enabled"]:
             self._syncs.send(self._syncs_topic, sync.value(), sync.key(), partition=0)
 
-    def _note(self, run: OffsetRun) -> None:
+    def _note(self, run: OffsetRun) -> list[tuple[bytes, bytes | None]]:
+        """Runs that continue each other become one; what the map gets now."""
         before = self._runs.get(run.partition)
+        self._runs[run.partition] = run
         if before is None:
-            self._runs[run.partition] = run
-        elif before.upstream_end == run.upstream and before.downstream_end == run.downstream:
+            return []
+        if before.upstream_end == run.upstream and before.downstream_end == run.downstream:
             self._runs[run.partition] = OffsetRun(
                 run.partition, before.upstream, before.downstream, before.count + 1, run.position
             )
-        else:
-            self._write(before)
-            self._runs[run.partition] = run
+            return []
+        return self._mapped(before)
 
-    def _write(self, run: OffsetRun) -> None:
+    def _take_runs(self) -> list[tuple[bytes, bytes | None]]:
+        runs, self._runs = self._runs, {}
+        return [record for run in runs.values() for record in self._mapped(run)]
+
+    def _mapped(self, run: OffsetRun) -> list[tuple[bytes, bytes | None]]:
+        made = list(self._map.records_for(run))
+        for key, value in made:
+            self._map.replay(key, value)
+        return made
+
+    def _send_map(self, records: Sequence[tuple[bytes, bytes | None]]) -> None:
+        """Without exactly once: after the records."""
         if self._producer is not None:
-            for key, value in self._map.records_for(run):
-                self._map.replay(key, value)
+            for key, value in records:
                 self._producer.send(self._settings.map_topic, value, key)
 
     def commit(self) -> None:
         with self._lock:
-            runs, self._runs = self._runs, {}
-            for run in runs.values():
-                self._write(run)
+            self._send_map(self._take_runs())
             syncs = self._schedule.committed()
         if self._settings["emit.offset-syncs.enabled"]:
             for sync in syncs:
@@ -288,6 +330,16 @@ class MirrorSourceTask(SourceTask):
         if self._consumer is not None:
             self._consumer.close(timeout=5.0)
         self._stage.close()
+
+
+def _run(record: SourceRecord, metadata: Any) -> OffsetRun | None:
+    """Where a record is on both sides; None if it was dropped."""
+    if metadata is None or metadata.offset < 0 or record.source_offset is None:
+        return None
+    source = record.source_partition or {}
+    upstream = int(record.source_offset["offset"])
+    place = TopicPartition(source["topic"], source["partition"])
+    return OffsetRun(place, upstream, metadata.offset, 1, upstream + 1)
 
 
 def _place(text: str) -> TopicPartition:

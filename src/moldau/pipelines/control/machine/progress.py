@@ -27,6 +27,8 @@ def progress_record(progress: Mapping[str, Any]) -> ProgressRecord:
         processed_rows_per_second=_total(progress, "processedRowsPerSecond"),
         lag_records=behind.records if topics else None,
         lag_seconds=behind.seconds,
+        output_rows=_output_rows(progress),
+        durations_ms=_durations(progress),
         at=str(progress.get("timestamp", "")),
     )
 
@@ -39,6 +41,8 @@ def line_of(progress: ProgressRecord) -> str:
     if progress.lag_records is not None:
         age = "" if progress.lag_seconds is None else f" ({progress.lag_seconds:.1f} s)"
         parts.append(f"lag {progress.lag_records} records{age}")
+    if progress.seconds_left is not None:
+        parts.append(f"{progress.seconds_left:.0f} s to go")
     return ", ".join(parts)
 
 
@@ -107,6 +111,22 @@ def _offsets(value: Any) -> dict[TopicPartition, int]:
         }
     except (AttributeError, TypeError, ValueError):
         return {}
+
+
+def _output_rows(progress: Mapping[str, Any]) -> int | None:
+    """Spark writes -1 for a sink that does not count."""
+    sink = progress.get("sink")
+    rows = sink.get("numOutputRows") if isinstance(sink, Mapping) else None
+    return rows if isinstance(rows, int) and rows >= 0 else None
+
+
+def _durations(progress: Mapping[str, Any]) -> dict[str, int]:
+    found = progress.get("durationMs")
+    if not isinstance(found, Mapping):
+        return {}
+    return {
+        str(name): int(value) for name, value in found.items() if isinstance(value, int | float)
+    }
 
 
 def _total(progress: Mapping[str, Any], name: str) -> float | None:

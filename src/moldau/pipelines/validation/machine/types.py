@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from moldau.pipelines.machine.sql_tokens import Token
 from moldau.pipelines.validation.machine.cursor import Cursor
 from moldau.pipelines.validation.machine.problems import (
@@ -11,7 +13,35 @@ from moldau.pipelines.validation.machine.problems import (
     near,
 )
 
-__all__ = ["columns_of", "name_of", "take_type"]
+__all__ = ["Column", "Type", "columns_of", "name_of", "take_type", "type_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """A type by its first word; of a struct with its fields."""
+
+    kind: str
+    fields: tuple[Column, ...] = ()
+    #: Of an array its items, of a map its keys and values.
+    parts: tuple[Type, ...] = ()
+
+
+class Column(str):
+    """The name of a column whose type may be known."""
+
+    type: Type | None = None
+
+    @classmethod
+    def of(cls, name: str, kind: Type | None) -> Column:
+        made = cls(name)
+        made.type = kind
+        return made
+
+
+def type_of(column: str) -> Type | None:
+    """None if it is not known."""
+    return column.type if isinstance(column, Column) else None
+
 
 _PLAIN = (
     "boolean",
@@ -48,7 +78,7 @@ def name_of(token: Token) -> str:
     return token.text[1:-1].replace("``", "`") if token.kind == "quoted" else token.text
 
 
-def columns_of(text: str) -> tuple[list[str] | None, list[Problem]]:
+def columns_of(text: str) -> tuple[list[Column] | None, list[Problem]]:
     """The names of a schema's columns, and every mistake in it; None if they are not known.
 
     After a mistake the next column is read, so that all are found.
@@ -60,7 +90,7 @@ def columns_of(text: str) -> tuple[list[str] | None, list[Problem]]:
         return None, [error.problem]
     if cursor.says("struct") and cursor.is_sign("<", 1):
         return None, _of_single_type(cursor)
-    names: list[str] = []
+    names: list[Column] = []
     try:
         while cursor.next.kind != "end":
             try:
@@ -101,17 +131,18 @@ def _skip_column(cursor: Cursor) -> None:
             return
 
 
-def _take_column(cursor: Cursor, names: list[str]) -> None:
+def _take_column(cursor: Cursor, names: list[Column]) -> None:
     """The name counts also if its type is wrong: what uses the column is right."""
     token = cursor.next
     if token.kind not in ("word", "quoted"):
         cursor.fail_expecting("the name of a column")
     cursor.take()
-    names.append(name_of(token))
+    column = Column(name_of(token))
+    names.append(column)
     cursor.skip_sign(":")
     if cursor.next.kind == "end" or cursor.is_sign(","):
         cursor.fail(f"column {token.text!r} has no type", token, "e.g. STRING")
-    take_type(cursor)
+    column.type = take_type(cursor)
     while cursor.next.kind == "word":
         if cursor.skip("not"):
             cursor.expect("null")
@@ -124,7 +155,7 @@ def _take_column(cursor: Cursor, names: list[str]) -> None:
             cursor.fail_expecting("',' or NOT NULL", ("NOT", "COMMENT"))
 
 
-def take_type(cursor: Cursor) -> None:
+def take_type(cursor: Cursor) -> Type:
     token = cursor.take()
     kind = token.text.lower()
     if token.kind != "word":
@@ -134,8 +165,9 @@ def take_type(cursor: Cursor) -> None:
         meant = near(kind, _KNOWN)
         hint = f"did you mean {meant.upper()}?" if meant else None
         cursor.fail(f"unknown type {token.text!r}", token, hint)
+    found = Type(kind)
     if kind in _NESTED:
-        _take_nested(cursor, kind)
+        found = _take_nested(cursor, kind)
     elif kind in _SIZED:
         _take_size(cursor, kind, token)
     elif kind == "interval":
@@ -146,22 +178,25 @@ def take_type(cursor: Cursor) -> None:
     if cursor.says("collate"):
         cursor.take()
         cursor.take()
+    return found
 
 
-def _take_nested(cursor: Cursor, kind: str) -> None:
+def _take_nested(cursor: Cursor, kind: str) -> Type:
     cursor.expect_sign("<")
-    if kind == "array":
-        take_type(cursor)
-    elif kind == "map":
-        take_type(cursor)
-        cursor.expect_sign(",")
-        take_type(cursor)
-    else:
+    fields: list[Column] = []
+    parts: list[Type] = []
+    if kind == "struct":
         while not cursor.is_sign(">"):
-            _take_column(cursor, [])
+            _take_column(cursor, fields)
             if not cursor.skip_sign(","):
                 break
+    else:
+        parts.append(take_type(cursor))
+        if kind == "map":
+            cursor.expect_sign(",")
+            parts.append(take_type(cursor))
     cursor.expect_sign(">")
+    return Type(kind, tuple(fields), tuple(parts))
 
 
 def _take_size(cursor: Cursor, kind: str, token: Token) -> None:

@@ -125,6 +125,7 @@ class MessageHandlers:
 
         if request.path["cluster"] not in self._backend.config.clusters:
             raise missing("cluster", request.path["cluster"])
+        self._backend.admit(request)
         return Answer(chunks=chunks(), media_type=media_type, headers=headers or {})
 
     def _scan(self, request: Request, call: Call, wanted: ScanRequest) -> Scan:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 from enum import IntEnum
 from typing import Any, Final, TypeVar
 
@@ -29,8 +27,8 @@ from moldau.http.machine.routes import Route
 from moldau.http.request import Request
 from moldau.services.console.api.bodies import Body, body_of, paging_of
 from moldau.services.console.api.routing import CLUSTER, PAGING, api, fields, text
-from moldau.services.console.backend import Backend
-from moldau.services.console.machine.errors import bad_request
+from moldau.services.console.backend import Backend, Call
+from moldau.services.console.machine.errors import bad_request, missing
 from moldau.services.console.machine.paging import page_of
 
 __all__ = ["SecurityHandlers"]
@@ -50,7 +48,7 @@ class SecurityHandlers:
 
     def routes(self) -> list[Route]:
         tag = "security"
-        token = fields("hmac", hmac="string", period_ms="integer")
+        token = fields("id", id="string", period_ms="integer")
         return [
             api("GET", f"{CLUSTER}/acls", self.acls, "A page of the ACLs", tag=tag,
                 parameters=PAGING),
@@ -213,17 +211,19 @@ class SecurityHandlers:
 
     async def renew_token(self, request: Request) -> dict[str, Any]:
         body = await body_of(request)
-        async with self._backend.change(request, "renew-token", "a token") as call:
+        token_id = body.text("id")
+        async with self._backend.change(request, "renew-token", token_id) as call:
             expires = await call.admin.renew_delegation_token(
-                _hmac(body), renew_time_period_ms=body.integer("period_ms", -1)
+                await _hmac(call, token_id), renew_time_period_ms=body.integer("period_ms", -1)
             )
             return {"expires_ms": expires}
 
     async def expire_token(self, request: Request) -> dict[str, Any]:
         body = await body_of(request)
-        async with self._backend.change(request, "expire-token", "a token") as call:
+        token_id = body.text("id")
+        async with self._backend.change(request, "expire-token", token_id) as call:
             expires = await call.admin.expire_delegation_token(
-                _hmac(body), expiry_time_period_ms=body.integer("period_ms", -1)
+                await _hmac(call, token_id), expiry_time_period_ms=body.integer("period_ms", -1)
             )
             return {"expires_ms": expires}
 
@@ -282,13 +282,12 @@ def _shown_token(token: DelegationToken) -> dict[str, Any]:
         "issued_ms": info.issue_timestamp,
         "expires_ms": info.expiry_timestamp,
         "max_ms": info.max_timestamp,
-        # Who sees a token may renew and end it with this.
-        "hmac": token.hmac_as_base64_string,
     }
 
 
-def _hmac(body: Body) -> bytes:
-    try:
-        return base64.b64decode(body.text("hmac"), validate=True)
-    except binascii.Error:
-        raise bad_request("hmac must be in base64.") from None
+async def _hmac(call: Call, token_id: str) -> bytes:
+    """The secret of a token that the user may see; the browser never needs it. Raises HttpError."""
+    for token in await call.admin.describe_delegation_token():
+        if token.token_info.token_id == token_id:
+            return token.hmac
+    raise missing("delegation token", token_id)

@@ -18,7 +18,7 @@ from moldau.services.console.api.routing import CLUSTER, NDJSON, api, fields
 from moldau.services.console.backend import Backend, Call
 from moldau.services.console.machine.errors import bad_request, console_error
 from moldau.services.console.machine.masks import rules_for
-from moldau.services.console.scanning import Pace, Raw, Scan
+from moldau.services.console.scanning import Pace, Raw, Scan, ScanRequest
 
 __all__ = ["SendingHandlers", "encoded_record", "read_records"]
 
@@ -94,49 +94,57 @@ class SendingHandlers:
         if to == topic:
             raise bad_request("Copy to another topic: copied to itself, a search has no end.")
         wanted = scan_request(self._backend, body, default_limit=2**62, limited=False)
-        keep = body.flag("keep_partition")
+        self._backend.admit(request)
 
         async def chunks() -> AsyncGenerator[bytes, None]:
-            gone = asyncio.create_task(request.disconnected())
-            try:
-                async with self._backend.change(
-                    request, "copy", f"{topic} to {to}", body.fields
-                ) as call:
-                    # Fields that are hidden from the user stay hidden from the filter, too.
-                    masks = rules_for(self._backend.config.masks, topic, call.user)
-                    scan, pace, copied = Scan(call, topic, wanted, masks), Pace(), 0
-                    if masks:
-                        raise bad_request(f"Fields of {topic} are hidden: it cannot be copied.")
-                    async with contextlib.aclosing(
-                        scan.run(lambda: gone.done() or request.stopping.is_set())
-                    ) as rounds:
-                        async for batch in rounds:
-                            futures = [
-                                await call.clients.producer.send(
-                                    to,
-                                    each.raw.value,
-                                    each.raw.key,
-                                    partition=each.raw.partition if keep else None,
-                                    timestamp=each.raw.timestamp,
-                                    headers=list(each.raw.headers),
-                                )
-                                for each in batch
-                            ]
-                            if futures:
-                                await asyncio.gather(*futures)
-                            copied += len(futures)
-                            if pace.is_due():
-                                yield _line({"progress": asdict(scan.progress), "copied": copied})
-                yield _line({"progress": asdict(scan.progress), "copied": copied, "done": True})
-            except Exception as error:
-                refused = console_error(error)
-                if refused is None and not hasattr(error, "status"):
-                    raise
-                yield _line({"error": str(refused or error), "done": True})
-            finally:
-                gone.cancel()
+            with self._backend.streaming():
+                async for chunk in self._copied(request, wanted, body, to):
+                    yield chunk
 
         return Answer(chunks=chunks(), media_type=NDJSON)
+
+    async def _copied(
+        self, request: Request, wanted: ScanRequest, body: Body, to: str
+    ) -> AsyncGenerator[bytes, None]:
+        topic, keep = request.path["topic"], body.flag("keep_partition")
+        gone = asyncio.create_task(request.disconnected())
+        try:
+            async with self._backend.change(
+                request, "copy", f"{topic} to {to}", body.fields
+            ) as call:
+                # Fields that are hidden from the user stay hidden from the filter, too.
+                masks = rules_for(self._backend.config.masks, topic, call.user)
+                scan, pace, copied = Scan(call, topic, wanted, masks), Pace(), 0
+                if masks:
+                    raise bad_request(f"Fields of {topic} are hidden: it cannot be copied.")
+                async with contextlib.aclosing(
+                    scan.run(lambda: gone.done() or request.stopping.is_set())
+                ) as rounds:
+                    async for batch in rounds:
+                        futures = [
+                            await call.clients.producer.send(
+                                to,
+                                each.raw.value,
+                                each.raw.key,
+                                partition=each.raw.partition if keep else None,
+                                timestamp=each.raw.timestamp,
+                                headers=list(each.raw.headers),
+                            )
+                            for each in batch
+                        ]
+                        if futures:
+                            await asyncio.gather(*futures)
+                        copied += len(futures)
+                        if pace.is_due():
+                            yield _line({"progress": asdict(scan.progress), "copied": copied})
+            yield _line({"progress": asdict(scan.progress), "copied": copied, "done": True})
+        except Exception as error:
+            refused = console_error(error)
+            if refused is None and not hasattr(error, "status"):
+                raise
+            yield _line({"error": str(refused or error), "done": True})
+        finally:
+            gone.cancel()
 
 
 def _line(found: dict[str, Any]) -> bytes:

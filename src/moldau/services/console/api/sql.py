@@ -68,6 +68,7 @@ class SqlHandlers:
     async def query(self, request: Request) -> Answer:
         body = await body_of(request)
         wanted = {"sql": body.text("sql"), "properties": body.mapping("properties")}
+        self._backend.admit(request)
         with self._backend.call(request) as call:
             server = Remote(call, _KEY)
         return Answer(chunks=self._rows(server, wanted), media_type=NDJSON)

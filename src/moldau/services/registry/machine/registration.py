@@ -42,7 +42,7 @@ from moldau.services.registry.machine.subjects import (
     context_of,
     qualify,
 )
-from moldau.services.registry.machine.tags import EntityTags, with_tags
+from moldau.services.registry.machine.tags import EntityTags, with_tags, with_tags_of
 
 __all__ = ["RegisterRequest", "Registration", "TagRequest"]
 
@@ -56,6 +56,8 @@ class RegisterRequest:
     version: int = 0
     tags_added: tuple[EntityTags, ...] = ()
     tags_removed: tuple[EntityTags, ...] = ()
+    #: Whether tags of the version before are added to what both have.
+    keeps_tags: bool = False
 
     @classmethod
     def from_json(cls, source: JsonObject) -> RegisterRequest:
@@ -69,6 +71,7 @@ class RegisterRequest:
             int_field(source, "version") or 0,
             added,
             removed,
+            source.get("propagateSchemaTags") is True,
         )
 
     @property
@@ -208,6 +211,8 @@ class Registration:
         """The version that a registration would return without writing anything."""
         if self._scopes.config(subject).has_defaults_or_overrides or request.changes_tags:
             return None
+        if request.keeps_tags:
+            return None
         if request.version not in (0, LATEST) and request.id is None:
             return None
         try:
@@ -252,6 +257,9 @@ class Registration:
             schema = _populated(schema, alive, config, request.version, next_version)
         if not schema.text.strip():
             raise InvalidSchema("Empty schema")
+        if request.keeps_tags and alive and not importing:
+            checked = self._canonical(subject, schema, normalize=False, as_new=False).schema
+            schema = replace(schema, text=with_tags_of(checked, alive[-1].schema))
         canonical = self._canonical(subject, schema, normalize=normalize, as_new=request.id is None)
         schema = canonical.schema
 

@@ -1,4 +1,4 @@
-"""Tags within an Avro schema: `confluent:tags` of records and fields.
+"""Tags within schemas: `confluent:tags` of records and fields, in Protobuf options.
 
 An entity is named by its path: `namespace.Record` (`sr_record`) or `namespace.Record.field`
 (`sr_field`).
@@ -7,7 +7,7 @@ An entity is named by its path: `namespace.Record` (`sr_record`) or `namespace.R
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -21,8 +21,11 @@ from moldau.services.registry.machine.json_fields import (
 )
 from moldau.services.registry.machine.schemas import AVRO, Schema
 
-__all__ = ["EntityTags", "found_tags", "with_tags"]
+__all__ = ["EntityTags", "found_tags", "with_tags", "with_tags_of"]
 
+#: The path, and `sr_record` or `sr_field`.
+Entity = tuple[str, str]
+_PROTOBUF: Final = "PROTOBUF"
 _TAGS: Final = "confluent:tags"
 _RECORD: Final = "sr_record"
 _FIELD: Final = "sr_field"
@@ -59,43 +62,100 @@ class EntityTags:
 def found_tags(schema: Schema, wanted: Iterable[str]) -> list[EntityTags]:
     """The entities with one of these tags; `*` stands for any."""
     names = set(wanted)
-    found = []
-    for (path, type), node in _entities(_document(schema)):
-        tags = tuple(node.get(_TAGS) or ())
-        if tags and ("*" in names or names & set(tags)):
-            found.append(EntityTags(path, type, tags))
-    return found
+    return [
+        EntityTags(path, type, tags)
+        for (path, type), tags in _tagged(schema).items()
+        if tags and ("*" in names or names & set(tags))
+    ]
 
 
 def with_tags(schema: Schema, added: Iterable[EntityTags], removed: Iterable[EntityTags]) -> str:
     """The text with other tags. Raises InvalidSchema for a path that leads nowhere."""
-    document = _document(schema)
-    nodes = dict(_entities(document))
+    before = _tagged(schema)
+    after: dict[Entity, tuple[str, ...]] = {}
     for each, adds in [(one, True) for one in added] + [(one, False) for one in removed]:
-        node = nodes.get((each.path, each.type))
-        if node is None:
+        entity = (each.path, each.type)
+        if entity not in before:
             raise InvalidSchema(f"No matching path '{each.path}' found in the schema")
-        tags = dict.fromkeys(node.get(_TAGS) or ())
+        tags = dict.fromkeys(after.get(entity, before[entity]))
         for tag in each.tags:
             if adds:
                 tags[tag] = None
             else:
                 tags.pop(tag, None)
+        after[entity] = tuple(tags)
+    return _rewritten(schema, after)
+
+
+def with_tags_of(schema: Schema, previous: Schema) -> str:
+    """The text with the tags of another version, for what both have."""
+    if schema.type != previous.type:
+        return schema.text
+    there = _tagged(schema)
+    kept = [each for each in found_tags(previous, ["*"]) if (each.path, each.type) in there]
+    return with_tags(schema, kept, ()) if kept else schema.text
+
+
+def _tagged(schema: Schema) -> dict[Entity, tuple[str, ...]]:
+    """Every entity with its tags."""
+    if schema.type == _PROTOBUF:
+        from moldau.services.registry.machine.proto_tags import tags_of_messages
+
+        return tags_of_messages(schema.text)
+    return {key: tuple(node.get(_TAGS) or ()) for key, node in _nodes(schema, _read(schema))}
+
+
+def _rewritten(schema: Schema, changes: Mapping[Entity, tuple[str, ...]]) -> str:
+    if schema.type == _PROTOBUF:
+        from moldau.services.registry.machine.proto_tags import with_tags_of_messages
+
+        return with_tags_of_messages(schema.text, changes)
+    document = _read(schema)
+    nodes = dict(_nodes(schema, document))
+    for entity, tags in changes.items():
         if tags:
-            node[_TAGS] = list(tags)
+            nodes[entity][_TAGS] = list(tags)
         else:
-            node.pop(_TAGS, None)
+            nodes[entity].pop(_TAGS, None)
     return json.dumps(document, ensure_ascii=False, separators=(",", ":"))
 
 
-def _document(schema: Schema) -> Any:
-    if schema.type != AVRO:
-        raise InvalidSchema(f"Tags within schemas of type {schema.type} are not supported")
+def _read(schema: Schema) -> Any:
     return json.loads(schema.text)
 
 
-def _entities(document: Any) -> Iterator[tuple[tuple[str, str], dict[str, Any]]]:
-    """Records and fields, each before what is within it."""
+def _nodes(schema: Schema, document: Any) -> Iterator[tuple[Entity, dict[str, Any]]]:
+    return _entities(document) if schema.type == AVRO else _json_entities(document)
+
+
+def _json_entities(document: Any) -> Iterator[tuple[Entity, dict[str, Any]]]:
+    """Of JSON Schema: objects are records, what they have is fields. A path says what it leads
+    through: `object.tags.array.object.name`, `object.owner.allof.0.object`."""
+    pending: list[tuple[Any, str]] = [(document, "")]
+    while pending:
+        node, path = pending.pop()
+        if not isinstance(node, dict):
+            continue
+        before = f"{path}." if path else ""
+        inner: list[tuple[Any, str]] = []
+        for word in ("allOf", "anyOf", "oneOf"):
+            parts = node.get(word)
+            for at, each in enumerate(parts if isinstance(parts, list) else ()):
+                inner.append((each, f"{before}{word.lower()}.{at}"))
+        inner.append((node.get("not"), f"{before}not"))
+        inner.append((node.get("items"), f"{before}array"))
+        properties = node.get("properties")
+        if isinstance(properties, dict) or node.get("type") == "object":
+            yield (f"{before}object", _RECORD), node
+            for name, each in (properties or {}).items():
+                if isinstance(each, dict):
+                    yield (f"{before}object.{name}", _FIELD), each
+                    inner.append((each, f"{before}object.{name}"))
+        pending += reversed(inner)
+
+
+def _entities(document: Any) -> Iterator[tuple[Entity, dict[str, Any]]]:
+    """Of Avro: records and fields, each before what is within it."""
     pending: list[tuple[Any, str]] = [(document, "")]
     while pending:
         node, namespace = pending.pop()

@@ -2,7 +2,9 @@
 
 `valueFormat` and `keyFormat` (avro, json-schema, protobuf) make typed columns; `valueSubject` and
 `keySubject` say whose schema they have, by default `TOPIC-value` and `TOPIC-key`. Settings of the
-registry's client have Confluent's names, of which `schema.registry.url` is needed.
+registry's client have Confluent's names, of which `schema.registry.url` is needed. Where a sink
+writes a schema's id is `value.schema.id.serializer`, as for Confluent's serializers; sources find
+it in either place.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from moldau.client.config.registry_keys import REGISTRY_KEYS
+from moldau.serde.framing import FramingError, id_in_header
 from moldau.spark.topic_options import Given, OptionError
 
 __all__ = ["NAMES", "ColumnSchema", "SchemaOptions", "parse_schema_options"]
@@ -43,6 +46,8 @@ class ColumnSchema:
     schema_type: str
     subject: str | None
     schema: str | None = None
+    #: Whether a sink writes the schema's id to a header.
+    id_in_header: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +55,10 @@ class SchemaOptions:
     columns: Mapping[str, ColumnSchema] = field(default_factory=dict)
     registry: Mapping[str, str] = field(default_factory=dict, repr=False)
     dead_letter_topic: str | None = None
+
+    @property
+    def ids_in_headers(self) -> bool:
+        return any(each.id_in_header for each in self.columns.values())
 
     def __bool__(self) -> bool:
         return bool(self.columns)
@@ -74,7 +83,12 @@ def parse_schema_options(options: Given, topics: Iterable[str]) -> SchemaOptions
         subject = options.get(f"{side}Subject")
         if subject is None and len(known) == 1:
             subject = f"{known[0]}-{side}"
-        columns[side] = ColumnSchema(schema_type, subject, options.get(f"{side}Schema"))
+        columns[side] = ColumnSchema(
+            schema_type,
+            subject,
+            options.get(f"{side}Schema"),
+            _is_in_header(options, f"{side}.schema.id.serializer"),
+        )
     registry = {name: value for name in REGISTRY_KEYS if (value := options.get(name)) is not None}
     if columns and not registry.get(URL, "").strip():
         raise OptionError(
@@ -88,3 +102,14 @@ def parse_schema_options(options: Given, topics: Iterable[str]) -> SchemaOptions
                 "whose name would say it."
             )
     return SchemaOptions(columns, registry, options.get("deadLetterTopic"))
+
+
+def _is_in_header(options: Given, name: str) -> bool:
+    given = options.get(name)
+    try:
+        return id_in_header(given)
+    except FramingError:
+        raise OptionError(
+            f"Option '{name}' is '{given}': use PrefixSchemaIdSerializer or "
+            "HeaderSchemaIdSerializer."
+        ) from None

@@ -199,6 +199,12 @@ def check_columns(types: Mapping[str, str], options: SinkOptions) -> tuple[str, 
                 f"{name} attribute unsupported type {kind.upper()}. {name} must be a(n) {wanted}."
             )
         written.append(name)
+    if options.schemas.ids_in_headers and "headers" not in written:
+        if "headers" in types:
+            raise OptionError(
+                "Ids of schemas in headers need 'includeHeaders' to be true, its default."
+            )
+        written.append("headers")
     return tuple(written)
 
 

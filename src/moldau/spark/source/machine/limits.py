@@ -7,11 +7,24 @@ is there; every partition with unread records gets at least one of them.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from moldau.client.topics import TopicPartition
 from moldau.spark.source.machine.offsets import Offsets
 
-__all__ = ["MinimumGate", "rate_limited", "unread"]
+__all__ = ["AUTO", "LIMIT_MAX", "AdaptiveLimit", "MinimumGate", "rate_limited", "unread"]
+
+#: The value of `maxOffsetsPerTrigger` with which the source finds the limit.
+AUTO: Final = "auto"
+_FIRST_LIMIT: Final = 50_000
+_LIMIT_MIN: Final = 1_000
+#: Bounds what a batch can hold anywhere, however fast it is.
+LIMIT_MAX: Final = 1_000_000
+_STEP_MAX: Final = 2.0
+# A batch that takes about as long as it should may have been waiting for its trigger, so a little
+# more is tried.
+_NEAR: Final = 0.05
+_TRY_MORE: Final = 1.1
 
 
 def unread(start: Mapping[TopicPartition, int], latest: Mapping[TopicPartition, int]) -> Offsets:
@@ -54,3 +67,38 @@ class MinimumGate:
             return False
         self._opened_ms = now_ms
         return True
+
+
+class AdaptiveLimit:
+    """Finds how many offsets a batch takes, so that batches of a backlog take the same time.
+
+    `target_ms` is that time. The time of a batch is from when it was handed out to when the next
+    one is asked for, so a trigger's interval must not be longer than it.
+    """
+
+    def __init__(self, target_ms: int) -> None:
+        self._target_ms = target_ms
+        self._limit = _FIRST_LIMIT
+        self._batch: tuple[int, bool, int] | None = None
+
+    @property
+    def limit(self) -> int:
+        return self._limit
+
+    def handed_out(self, count: int, *, is_full: bool, now_ms: int) -> None:
+        """A batch begins; `is_full` says that the limit has cut it."""
+        self._batch = (count, is_full, now_ms)
+
+    def done(self, now_ms: int) -> None:
+        """The batch is done."""
+        if self._batch is None:
+            return
+        count, is_full, began_ms = self._batch
+        self._batch = None
+        ratio = self._target_ms / max(1, now_ms - began_ms)
+        if ratio < 1 - _NEAR:
+            wanted = count * max(ratio, 1 / _STEP_MAX)
+            self._limit = max(_LIMIT_MIN, min(self._limit, int(wanted)))
+        elif is_full:
+            step = _TRY_MORE if ratio < 1 + _NEAR else min(ratio, _STEP_MAX)
+            self._limit = min(LIMIT_MAX, int(self._limit * step))

@@ -27,6 +27,7 @@ from moldau.spark.option_values import (
 )
 from moldau.spark.schemas.machine.options import NAMES as SCHEMA_NAMES
 from moldau.spark.schemas.machine.options import SchemaOptions, parse_schema_options
+from moldau.spark.source.machine.limits import AUTO
 from moldau.spark.source.machine.offsets import (
     EARLIEST,
     LATEST,
@@ -110,6 +111,8 @@ class SourceOptions:
     #: Without a record at or after the starting time: an error, or the end.
     latest_if_no_match: bool = False
     max_offsets_per_trigger: int | None = None
+    #: With `maxOffsetsPerTrigger: auto`: how long a batch of a backlog should take.
+    target_batch_ms: int | None = None
     min_offsets_per_trigger: int | None = None
     max_trigger_delay_ms: int = 15 * 60 * 1000
     min_partitions: int | None = None
@@ -146,6 +149,7 @@ _NAMES: Final = (
     "endingOffsetsByTimestamp",
     "endingTimestamp",
     "maxOffsetsPerTrigger",
+    "targetBatchDuration",
     "minOffsetsPerTrigger",
     "maxTriggerDelay",
     "minPartitions",
@@ -175,6 +179,7 @@ _IGNORED: Final = frozenset(
         "txnversion",
     )
 )
+_TARGET_BATCH_MS: Final = 5_000
 _ONE_OF: Final = "subscribe, subscribePattern, assign"
 _REFUSED: Final = {
     "auto.offset.reset": (
@@ -209,7 +214,7 @@ def parse_options(given: Mapping[str, str], *, streaming: bool | None = None) ->
     config = _kafka_config(options)
     strategy = _strategy(options)
     minimum = options.parsed("minOffsetsPerTrigger", positive)
-    maximum = options.parsed("maxOffsetsPerTrigger", positive)
+    maximum, target_batch_ms = _maximum(options)
     if minimum is not None and maximum is not None and minimum > maximum:
         raise OptionError(
             f"The value of minOffsetsPerTrigger({minimum}) is higher than the "
@@ -222,6 +227,7 @@ def parse_options(given: Mapping[str, str], *, streaming: bool | None = None) ->
         ending=_place(options, "ending"),
         latest_if_no_match=options.parsed("startingOffsetsByTimestampStrategy", no_match) or False,
         max_offsets_per_trigger=maximum,
+        target_batch_ms=target_batch_ms,
         min_offsets_per_trigger=minimum,
         max_trigger_delay_ms=options.parsed_or("maxTriggerDelay", duration_ms, 15 * 60 * 1000),
         min_partitions=options.parsed("minPartitions", positive),
@@ -431,6 +437,23 @@ def _check_order(starting: Place | None, ending: Place | None) -> None:
                 f"The specified start {what} {first[key]} is greater than the end {what} "
                 f"{last[key]} for topic {key.topic} partition {key.partition}."
             )
+
+
+def _maximum(options: Given) -> tuple[int | None, int | None]:
+    """The limit of a batch, or how long one should take where the limit is to be found."""
+    target = options.parsed("targetBatchDuration", duration_ms)
+    if str(options.get("maxOffsetsPerTrigger")).strip().lower() == AUTO:
+        return None, _TARGET_BATCH_MS if target is None else max(1, target)
+    if target is not None:
+        raise OptionError("Option 'targetBatchDuration' needs maxOffsetsPerTrigger: auto")
+    return options.parsed("maxOffsetsPerTrigger", _maximum_offsets), None
+
+
+def _maximum_offsets(text: str) -> int:
+    try:
+        return positive(text)
+    except ValueError as error:
+        raise ValueError(f"{error}, or {AUTO}") from None
 
 
 def _group_id(options: Given, config: dict[str, str], warnings: list[str]) -> str | None:

@@ -1,1 +1,1 @@
-"""Databases by their JDBC address: PostgreSQL and SQLite without a driver, others with Spark's."""
+"""Databases by their JDBC address: PostgreSQL, MariaDB and SQLite; others with Spark's own."""

@@ -1,7 +1,8 @@
 """Databases that only a JDBC driver reaches: Spark's own `jdbc` format, with the user's driver.
 
 Rows are appended at least once: Spark's writer knows no batch numbers, so a batch that runs again
-is there twice. For exactly-once use PostgreSQL or SQLite, or a primary key that refuses the second.
+is there twice. For exactly-once use PostgreSQL, MariaDB or SQLite, or a primary key that refuses
+the second.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ class DriverBatch:
         refused = [name for name in _OURS_ONLY if name in options]
         if refused:
             raise OptionError(
-                f"jdbc sink: {', '.join(refused)} works with PostgreSQL and SQLite only; others "
-                "are written by Spark's own JDBC writer, which appends",
+                f"jdbc sink: {', '.join(refused)} works with PostgreSQL, MariaDB and SQLite only; "
+                "others are written by Spark's own JDBC writer, which appends",
             )
         self._options = _driver_options(options)
         self._overwrite = output_mode == "complete"
@@ -38,7 +39,7 @@ class DriverBatch:
 def read_by_driver(spark: Any, options: Options, *, streaming: bool) -> Any:
     if streaming:
         raise OptionError(
-            "jdbc source: only PostgreSQL and SQLite can be read as a stream",
+            "jdbc source: only PostgreSQL, MariaDB and SQLite can be read as a stream",
             "Read this database as a batch, or have its changes written to a topic",
         )
     return spark.read.format("jdbc").options(**_driver_options(options)).load()

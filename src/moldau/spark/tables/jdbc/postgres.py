@@ -30,6 +30,8 @@ _TYPES = {
     "timestamp": pa.timestamp("us"),
     "timestamptz": pa.timestamp("us", "UTC"),
 }
+MARK = "%s"
+AS_TEXT = "text"
 # As in Spark's own JDBC source: numeric without bounds.
 _ANY_NUMERIC = pa.decimal128(38, 18)
 _DECIMAL_DIGITS_MAX = 38
@@ -60,6 +62,14 @@ def connect(address: Address, *, autocommit: bool = False) -> Any:
     connection.execute("SET TIME ZONE 'UTC'")
     connection.autocommit = autocommit
     return connection
+
+
+def errors() -> Any:
+    return driver().Error
+
+
+def delayed_now(delay_ms: int) -> str:
+    return f"CURRENT_TIMESTAMP - interval '{delay_ms} milliseconds'"
 
 
 def relation_columns(connection: Any, relation: str) -> list[tuple[str, Any, str]]:

@@ -13,6 +13,7 @@ from typing import Any
 
 from moldau.spark.tables.jdbc.machine import statements
 from moldau.spark.tables.jdbc.machine.address import Address
+from moldau.spark.tables.jdbc.machine.halving import by_halves
 from moldau.spark.tables.jdbc.machine.json_values import is_nested, json_text, row_json
 from moldau.spark.tables.jdbc.machine.statements import ROW_COLUMN, quoted
 from moldau.spark.tables.machine.batches import Attempt, is_committed, short_digest
@@ -23,8 +24,6 @@ from ..errors import RejectedRowError, SchemaMismatchError, TableError
 from ..sinks import Staged
 from . import postgres
 from .rejected import Refusals, send_dead_letters
-
-Range = tuple[str, int, int]
 
 
 class PostgresSink:
@@ -212,7 +211,11 @@ class PostgresSink:
         if not ranges:
             return
         if not self._moved(connection, [(table, None, None) for table, _, _ in ranges], refusals):
-            self._move_by_halves(connection, ranges, refusals)
+            by_halves(
+                ranges,
+                lambda part: self._moved(connection, [part], refusals),
+                lambda table, number: self._refuse(connection, table, number, refusals),
+            )
 
     def _moved(
         self,
@@ -242,19 +245,6 @@ class PostgresSink:
                 "onError: dead_letter",
             ) from None
         return True
-
-    def _move_by_halves(self, connection: Any, ranges: list[Range], refusals: Refusals) -> None:
-        """Rows in their order, so that the last of a key still wins; refused ones singled out."""
-        waiting = ranges[::-1]
-        while waiting:
-            table, first, last = waiting.pop()
-            if self._moved(connection, [(table, first, last)], refusals):
-                continue
-            if first < last:
-                middle = (first + last) // 2
-                waiting += [(table, middle + 1, last), (table, first, middle)]
-                continue
-            self._refuse(connection, table, first, refusals)
 
     def _refuse(self, connection: Any, table: str, number: int, refusals: Refusals) -> None:
         psycopg = postgres.driver()

@@ -1,23 +1,23 @@
-"""Rows of PostgreSQL and SQLite: a table or query at once, in parts, or as it grows."""
+"""Rows of PostgreSQL, MariaDB and SQLite: a table or query at once, in parts, or as it grows."""
 
 from __future__ import annotations
 
 import contextlib
-import sqlite3
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from moldau.spark.tables.jdbc.machine import queries, statements
-from moldau.spark.tables.jdbc.machine.address import POSTGRESQL, Address
+from moldau.spark.tables.jdbc.machine.address import MARIADB, POSTGRESQL, SQLITE, Address
 from moldau.spark.tables.jdbc.machine.queries import Cursor, Progress
 from moldau.spark.tables.machine.options import Options
 
 from ..errors import OptionError, TableError
-from . import postgres, sqlite
+from . import mariadb, postgres, sqlite
 
 _FETCH_SIZE = 10_000
+_LIBRARIES: dict[str, Any] = {POSTGRESQL: postgres, MARIADB: mariadb, SQLITE: sqlite}
 
 
 class JdbcSource:
@@ -26,20 +26,16 @@ class JdbcSource:
     def __init__(self, options: Options, address: Address) -> None:
         self._options = options
         self._address = address
-        self._is_postgres = address.database == POSTGRESQL
         query = options.text("query").strip().rstrip(";")
         self._relation = f"({query})" if query else statements.qualified(options.text("table"))
 
     def _connect(self) -> Any:
-        connection = (
-            postgres.connect(self._address)
-            if self._is_postgres
-            else sqlite.connect(self._address.path)
-        )
-        return contextlib.closing(connection)
+        is_file = self._address.database == SQLITE
+        where: Any = self._address.path if is_file else self._address
+        return contextlib.closing(self._library().connect(where))
 
     def _library(self) -> Any:
-        return postgres if self._is_postgres else sqlite
+        return _LIBRARIES[self._address.database]
 
     def columns(self) -> list[tuple[str, Any, str]]:
         try:
@@ -47,7 +43,7 @@ class JdbcSource:
                 found: list[tuple[str, Any, str]] = self._library().relation_columns(
                     connection, self._relation
                 )
-        except self._errors() as error:
+        except self._library().errors() as error:
             raise TableError(
                 f"{self._what()} cannot be read: {_first_line(error)}", "Check table: or query:"
             ) from None
@@ -55,12 +51,9 @@ class JdbcSource:
             raise TableError(f"{self._what()} has no columns, or there is no such table")
         return found
 
-    def _errors(self) -> Any:
-        return postgres.driver().Error if self._is_postgres else sqlite3.Error
-
     def _escaped(self, text: str) -> str:
-        """Text for a statement with placeholders, in which psycopg takes % for one."""
-        return text.replace("%", "%%") if self._is_postgres else text
+        """Text for a statement with placeholders, which begin with % in some libraries."""
+        return text.replace("%", "%%") if self._library().MARK == "%s" else text
 
     def _what(self) -> str:
         table = self._options.text("table")
@@ -88,7 +81,7 @@ class JdbcSource:
     def read(self, condition: tuple[str, list[Any]], schema: Any, order: str = "") -> Iterator[Any]:
         where, values = condition
         expressions = {
-            name: _wanted(name, given, expression, schema)
+            name: _wanted(name, given, expression, schema, self._library().AS_TEXT)
             for name, given, expression in self.columns()
         }
         missing = [name for name in schema.names if name not in expressions]
@@ -129,15 +122,11 @@ class JdbcSource:
                 "Add mode: incrementing, timestamp or timestamp+incrementing and its columns",
             )
         delay_ms = options.number("timestamp.delay.interval.ms")
-        now = ""
-        if delay_ms and self._is_postgres:
-            now = f"CURRENT_TIMESTAMP - interval '{delay_ms} milliseconds'"
-        elif delay_ms:
-            now = f"strftime('%Y-%m-%d %H:%M:%f', 'now', '-{delay_ms / 1000:.3f} seconds')"
+        now = self._library().delayed_now(delay_ms) if delay_ms else ""
         return Cursor(
             options.text("timestamp.column.name"),
             options.text("incrementing.column.name"),
-            "%s" if self._is_postgres else "?",
+            self._library().MARK,
             now,
         )
 
@@ -149,10 +138,10 @@ class JdbcSource:
         return start if row is None else cursor.position(row)
 
 
-def _wanted(name: str, given: Any, expression: str, schema: Any) -> str:
+def _wanted(name: str, given: Any, expression: str, schema: Any, text: str) -> str:
     """The column, as text if `schema:` asks for text where the database has something else."""
     as_text = name in schema.names and schema.field(name).type == pa.string() != given
-    return f"CAST({expression} AS text)" if as_text else expression
+    return f"CAST({expression} AS {text})" if as_text else expression
 
 
 def _first_line(error: Exception) -> str:

@@ -22,6 +22,8 @@ from moldau.spark.tables.jdbc.machine.json_values import is_nested, json_text
 
 from ..errors import TableError
 
+MARK = "?"
+AS_TEXT = "text"
 # How long a write waits for another one: SQLite has one writer at a time.
 _BUSY_SECONDS = 60.0
 # Spark's decimals have up to 38 digits; Python's own default is 28.
@@ -43,6 +45,14 @@ def connect(path: str, *, create: bool = False) -> sqlite3.Connection:
             "Its folder must exist and be writable for Spark's processes",
         ) from None
     return connection
+
+
+def errors() -> Any:
+    return sqlite3.Error
+
+
+def delayed_now(delay_ms: int) -> str:
+    return f"strftime('%Y-%m-%d %H:%M:%f', 'now', '-{delay_ms / 1000:.3f} seconds')"
 
 
 def relation_columns(connection: Any, relation: str) -> list[tuple[str, Any, str]]:

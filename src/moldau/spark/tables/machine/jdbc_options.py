@@ -16,8 +16,8 @@ def check_jdbc(options: Mapping[str, Value], role: str, where: str) -> None:
     if not address.startswith("jdbc:"):
         raise OptionError(
             f"{where}: {address.split('?')[0]!r} is no JDBC address",
-            "Write jdbc:postgresql://host/database, jdbc:sqlite:file.db, or another jdbc:... "
-            "with its driver",
+            "Write jdbc:postgresql://host/database, jdbc:mariadb://host/database, "
+            "jdbc:sqlite:file.db, or another jdbc:... with its driver",
         )
     if role == "sink":
         if options.get("onError") == "dead_letter":

@@ -23,7 +23,7 @@ export async function page() {
   }
   async function act(what, row, word) {
     try {
-      await api("POST", `${path}/${what}`, { hmac: row.hmac });
+      await api("POST", `${path}/${what}`, { id: row.id });
       toast("The token is " + word + ".");
       await refresh();
     } catch (error) {

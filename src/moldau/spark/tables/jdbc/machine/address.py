@@ -1,7 +1,7 @@
 """What a JDBC address means: which database, and how Python reaches it.
 
-PostgreSQL's and SQLite's addresses are understood as their JDBC drivers do; every other one is left
-to Spark's own JDBC source with the driver that the user brings.
+The addresses of PostgreSQL, MariaDB and SQLite are understood as their JDBC drivers do;
+every other one is left to Spark's own JDBC source with the driver that the user brings.
 """
 
 from __future__ import annotations
@@ -10,8 +10,10 @@ import urllib.parse
 from dataclasses import dataclass
 
 from moldau.spark.tables.errors import OptionError
+from moldau.spark.tables.jdbc.machine.mariadb_address import mariadb_parameters
 
 POSTGRESQL = "postgresql"
+MARIADB = "mariadb"
 SQLITE = "sqlite"
 OTHER = "other"
 
@@ -42,7 +44,7 @@ _SESSION_KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """`parameters` are libpq's for PostgreSQL; `path` is SQLite's file."""
+    """`parameters` are those of the database's driver for Python; `path` is SQLite's file."""
 
     database: str
     parameters: tuple[tuple[str, str], ...] = ()
@@ -58,14 +60,17 @@ def parse_address(url: str, user: str = "", password: str = "") -> Address:
                 "Write jdbc:sqlite:/folder/file.db",
             )
         return Address(SQLITE, path=path)
-    if not url.startswith("jdbc:postgresql:"):
+    if url.startswith("jdbc:postgresql:"):
+        database, parameters = POSTGRESQL, _postgresql(url.removeprefix("jdbc:postgresql:"))
+    elif url.startswith("jdbc:mariadb:"):
+        database, parameters = MARIADB, mariadb_parameters(url.removeprefix("jdbc:mariadb:"))
+    else:
         return Address(OTHER)
-    parameters = _postgresql(url.removeprefix("jdbc:postgresql:"))
     if user:
         parameters["user"] = user
     if password:
         parameters["password"] = password
-    return Address(POSTGRESQL, tuple(sorted(parameters.items())))
+    return Address(database, tuple(sorted(parameters.items())))
 
 
 def _postgresql(rest: str) -> dict[str, str]:

@@ -1,0 +1,25 @@
+"""Whether a pipeline reads headers of records, and whether its steps make some."""
+
+from __future__ import annotations
+
+from moldau.pipelines.build.machine.names import HEADERS
+from moldau.pipelines.build.machine.sql_text import mentions
+from moldau.pipelines.definition import ColumnsToHeaders, HeadersToColumns, Pipeline, Sql, Topic
+
+__all__ = ["reads_headers", "writes_headers"]
+
+
+def reads_headers(pipeline: Pipeline) -> bool:
+    """Headers are costly to read, so they are read only if the definition names them."""
+    if any(isinstance(step, HeadersToColumns | ColumnsToHeaders) for step in pipeline.steps):
+        return True
+    texts = [step.query for step in pipeline.steps if isinstance(step, Sql)]
+    if isinstance(pipeline.sink, Topic):
+        sink = pipeline.sink
+        texts += [text for text in (sink.key, *sink.header_expressions()) if text]
+    return any(mentions(text, HEADERS) for text in texts)
+
+
+def writes_headers(pipeline: Pipeline) -> bool:
+    """Whether a step has made headers for the sink to write."""
+    return any(isinstance(step, ColumnsToHeaders) for step in pipeline.steps)
