@@ -281,6 +281,11 @@ io.confluent.influxdb.InfluxDBSinkConnector
   influxdb.url influxdb.db influxdb.username influxdb.password influxdb.gzip.enable
   influxdb.loglevel influxdb.consistency.level influxdb.timeunit measurement.name.format
   event.time.fieldname tags max.retries retry.backoff.ms batch.size influxdb.retention.policy
+io.confluent.influxdb.source.InfluxdbSourceConnector
+  influxdb.url influxdb.db influxdb.username influxdb.password mode query topic.prefix topic.mapper
+  poll.interval.ms batch.size incrementing.column.name timestamp.delay.interval.ms
+  influxdb.measurement.whitelist influxdb.measurement.blacklist measurement.poll.interval.ms
+  influxdb.loglevel
 com.splunk.kafka.connect.SplunkSinkConnector
   splunk.hec.uri splunk.hec.token splunk.hec.raw splunk.hec.raw.line.breaker
   splunk.hec.json.event.enrichment splunk.hec.ack.enabled splunk.hec.ack.poll.interval

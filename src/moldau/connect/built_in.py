@@ -127,6 +127,12 @@ CONNECTORS: tuple[BuiltIn, ...] = (
         "io.confluent.influxdb.InfluxDBSinkConnector",
     ),
     _connector(
+        "InfluxDbSource",
+        PluginKind.SOURCE,
+        "influxdb.source:InfluxDbSourceConnector",
+        "io.confluent.influxdb.source.InfluxdbSourceConnector",
+    ),
+    _connector(
         "JdbcSource",
         PluginKind.SOURCE,
         "jdbc.source:JdbcSourceConnector",

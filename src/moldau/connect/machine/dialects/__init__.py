@@ -131,6 +131,7 @@ DIALECTS: Mapping[str, Dialect] = {
     "org.neo4j.connectors.kafka.sink.Neo4jConnector": services.NEO4J,
     "streams.kafka.connect.sink.Neo4jSinkConnector": services.NEO4J,
     "io.confluent.influxdb.InfluxDBSinkConnector": services.INFLUXDB,
+    "io.confluent.influxdb.source.InfluxdbSourceConnector": services.INFLUXDB_SOURCE,
     "com.splunk.kafka.connect.SplunkSinkConnector": services.SPLUNK,
     "io.confluent.connect.syslog.SyslogSourceConnector": services.SYSLOG,
     **{

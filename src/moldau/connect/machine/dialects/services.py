@@ -260,6 +260,13 @@ INFLUXDB = Dialect(
         **refused("influxdb.retention.policy", "autogen"),
     },
 )
+INFLUXDB_SOURCE = Dialect(
+    no_effect={
+        **because(CLIENT, "influxdb.loglevel"),
+        **because("measurements are looked for at each poll", "measurement.poll.interval.ms"),
+    },
+    refused=refused("query incrementing.column.name"),
+)
 SPLUNK = Dialect(
     renamed={"splunk.hec.ssl.trust.store.path": "ssl.truststore.location"},
     computed={
