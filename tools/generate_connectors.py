@@ -13,6 +13,7 @@ from typing import Any
 
 from moldau.connect.api import ConfigKey
 from moldau.connect.built_in import CONNECTORS, BuiltIn
+from moldau.connect.machine.dialects import DIALECTS
 
 TARGET = Path(__file__).resolve().parent.parent / "docs/connectors.md"
 
@@ -22,7 +23,9 @@ HEADER = """\
 <!-- Made by tools/generate_connectors.py from the connectors' own declarations. -->
 
 `connector.class` takes the short name or any of the Java class names, so configurations for other
-distributions can be used as they are. A setting that a connector does not have is named in the log.
+distributions can be used as they are: settings that have other names here are translated. A setting
+that a connector does not have is named in the log and by `moldau connect create`; one that decides
+what the data is, or who may see it, is refused unless it has the original's default.
 [connect.md](connect.md) describes workers, converters, transforms and error handling; the settings
 below come in addition to those that all connectors share.
 
@@ -67,8 +70,27 @@ def section(row: BuiltIn) -> str:
     table = "".join(setting(key) for key in connector.config().values() if not key.internal)
     return (
         f"\n## {row.name}\n\n{connector.DESCRIPTION}.{extra}\n{known}"
-        f"\n| setting | type | default | meaning |\n|---|---|---|---|\n{table}"
+        f"\n| setting | type | default | meaning |\n|---|---|---|---|\n{table}{others(row)}"
     )
+
+
+def others(row: BuiltIn) -> str:
+    """Settings of the originals that are called otherwise, or are not here."""
+    found = list(dict.fromkeys(id(DIALECTS[each]) for each in row.java_names if each in DIALECTS))
+    dialects = {id(each): each for each in DIALECTS.values()}
+    lines = []
+    for dialect in (dialects[each] for each in found):
+        renamed = [f"`{a}` is `{b}`" for a, b in dialect.renamed.items()]
+        renamed += [f"`{each}`" for each in dialect.computed]
+        for what, names in (
+            ("Translated", renamed),
+            ("Without effect", [f"`{each}`" for each in dialect.no_effect]),
+            ("Not supported", [f"`{each}`" for each in dialect.missing]),
+            ("Refused unless it is the default", [f"`{each}`" for each in dialect.refused]),
+        ):
+            if names:
+                lines.append(f"- {what}: {', '.join(sorted(names))}\n")
+    return f"\nSettings of the original:\n\n{''.join(lines)}" if lines else ""
 
 
 def setting(key: ConfigKey) -> str:

@@ -1,7 +1,7 @@
 """Writes deploy/monitoring: Prometheus's rules and Grafana's dashboards, from one description.
 
-    .venv/bin/python tools/generate_monitoring.py           # writes the files
-    .venv/bin/python tools/generate_monitoring.py --check   # fails if one is stale
+.venv/bin/python tools/generate_monitoring.py           # writes the files
+.venv/bin/python tools/generate_monitoring.py --check   # fails if one is stale
 """
 
 from __future__ import annotations
@@ -37,9 +37,7 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="only compare")
     arguments = parser.parse_args()
     stale = [
-        path
-        for path, text in files().items()
-        if not path.exists() or path.read_text() != text
+        path for path, text in files().items() if not path.exists() or path.read_text() != text
     ]
     if arguments.check:
         for path in stale:

@@ -127,6 +127,12 @@ CONNECTORS: tuple[BuiltIn, ...] = (
         "io.confluent.influxdb.InfluxDBSinkConnector",
     ),
     _connector(
+        "InfluxDbSource",
+        PluginKind.SOURCE,
+        "influxdb.source:InfluxDbSourceConnector",
+        "io.confluent.influxdb.source.InfluxdbSourceConnector",
+    ),
+    _connector(
         "JdbcSource",
         PluginKind.SOURCE,
         "jdbc.source:JdbcSourceConnector",
@@ -140,6 +146,13 @@ CONNECTORS: tuple[BuiltIn, ...] = (
         "jdbc.sink:JdbcSinkConnector",
         "io.confluent.connect.jdbc.JdbcSinkConnector",
         "io.aiven.connect.jdbc.JdbcSinkConnector",
+        extra="connect",
+    ),
+    _connector(
+        "JdbcChangesSink",
+        PluginKind.SINK,
+        "jdbc.changes:ChangesSinkConnector",
+        "io.debezium.connector.jdbc.JdbcSinkConnector",
         extra="connect",
     ),
     _connector(

@@ -34,24 +34,18 @@ from moldau.connect.connector_config import (
 )
 from moldau.connect.functions import PREFIX as PYTHON_PREFIX
 from moldau.connect.functions import FunctionTransform
+from moldau.connect.machine.dialects import (
+    SHARED_PREFIXES,
+    Dialect,
+    dialect_of,
+    refusals,
+    translated,
+    translates,
+)
 from moldau.connect.plugins import PLUGIN_VERSION, Plugins, named_plugin
 from moldau.connect.runtime.clients import override_errors
 
 __all__ = ["Validated", "key_info", "validate_connector"]
-
-#: Settings of every connector that are no plug-in's.
-_PREFIXES = (
-    "key.converter.",
-    "value.converter.",
-    "header.converter.",
-    "transforms.",
-    "predicates.",
-    "producer.override.",
-    "consumer.override.",
-    "admin.override.",
-    "topic.creation.",
-    "config.providers",
-)
 
 
 @dataclass(slots=True)
@@ -131,7 +125,8 @@ def validate_connector(
     if class_name is None:
         shown = ", ".join(f"{key}={each}" for key, each in config.items())
         raise ConfigError(f"Connector config {{{shown}}} contains no connector type")
-    given = {key: each for key, each in config.items() if each is not None}
+    as_given = {key: each for key, each in config.items() if each is not None}
+    given = translated(as_given)
     connector: Connector = plugins.connector(*named_plugin(given))()
     is_sink = isinstance(connector, SinkConnector)
     common = (SINK if is_sink else source_config(given)).including()
@@ -153,7 +148,7 @@ def validate_connector(
         _check_topics(found, given)
     else:
         _check_exactly_once(found, given, connector, exactly_once)
-    for key, message in override_errors(policy, given).items():
+    for key, message in {**override_errors(policy, given), **refusals(as_given)}.items():
         _error(found, key, message)
     _check_known(found, given, own, connector)
     return found
@@ -423,7 +418,7 @@ def _check_known(
     if not connector.STRICT:
         return
     for key in given:
-        if key not in found.definition and not key.startswith(_PREFIXES):
+        if key not in found.definition and not key.startswith(SHARED_PREFIXES):
             _error(
                 found,
                 key,
@@ -432,5 +427,13 @@ def _check_known(
 
 
 def unread_settings(found: Validated, given: Iterable[str]) -> list[str]:
-    """The given settings that neither the worker nor the connector defines."""
-    return [key for key in given if key not in found.definition and not key.startswith(_PREFIXES)]
+    """The given settings that neither the worker nor the connector defines, nor anybody
+    translates."""
+    dialect = dialect_of(found.connector_class) or Dialect()
+    return [
+        key
+        for key in given
+        if key not in found.definition
+        and not key.startswith(SHARED_PREFIXES)
+        and translates(dialect, key) is None
+    ]

@@ -34,6 +34,7 @@ from moldau.connect.api import (
     TopicPartition,
 )
 from moldau.connect.chain import Chain, chain_of
+from moldau.connect.machine.dialects import translated
 from moldau.connect.plugins import Plugins
 from moldau.data.schema import Schema
 
@@ -69,6 +70,9 @@ class _Started:
     ) -> None:
         plugins = Plugins()
         self.config = {"name": "test", "tasks.max": "1", **config}
+        if isinstance(connector, str):
+            # As a worker does: a Java class name brings the names of its settings.
+            self.config = translated({"connector.class": connector, **self.config})
         self.connector: Any = _connector_class(connector, plugins)()
         self.connector.initialize(context)
         errors = [e for each in self.connector.validate(self.config) for e in each.errors]

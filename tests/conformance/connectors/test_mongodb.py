@@ -1,9 +1,10 @@
-"""The MongoDB sink against FerretDB, which has no change streams: the source needs MongoDB."""
+"""The MongoDB sink and source against FerretDB. It has no change streams, so the source polls."""
 
 from __future__ import annotations
 
 import datetime
 import itertools
+import json
 from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
@@ -123,3 +124,54 @@ def test_wrong_settings_and_a_server_that_is_away() -> None:
     given = {**config, "database": "d"}
     with SourceDriver("MongoSource", given) as source, pytest.raises(RetriableError):
         source.poll()
+
+
+SOURCE = "com.mongodb.kafka.connect.MongoSourceConnector"
+
+
+def source(site: Site, offsets: Any = (), **config: str) -> SourceDriver:
+    keys = {name.replace("_", "."): value for name, value in config.items()}
+    given = {**site.config, "collection": "orders", "poll.await.time.ms": "50", **keys}
+    return SourceDriver(SOURCE, given, offsets=offsets)
+
+
+def test_a_collection_is_read_in_the_order_of_its_ids_and_on(site: Site) -> None:
+    orders = site.client[site.name]["orders"]
+    orders.insert_many([{"_id": n, "item": f"i{n}"} for n in range(1, 6)])
+    with source(site, poll_by_field="_id", topic_prefix="shop", poll_max_batch_size="2") as task:
+        found = task.poll_until(5)
+        assert [json.loads(each.key)["_id"] for each in found] == [1, 2, 3, 4, 5]
+        first = json.loads(found[0].value)
+        assert (first["operationType"], first["fullDocument"]) == (
+            "insert",
+            {"_id": 1, "item": "i1"},
+        )
+        assert found[0].topic == f"shop.{site.name}.orders"
+        orders.insert_one({"_id": 6, "item": "late"})
+        assert len(task.poll_until(1)) == 1
+        kept = task.commit()
+    orders.insert_one({"_id": 7, "item": "while nobody read"})
+    with source(
+        site, list(kept.items()), poll_by_field="_id", publish_full_document_only="true"
+    ) as task:
+        assert [json.loads(each.value) for each in task.poll_until(1)] == [
+            {"_id": 7, "item": "while nobody read"}
+        ]
+
+
+def test_documents_of_one_moment_are_not_lost_between_polls(site: Site) -> None:
+    at = datetime.datetime(2026, 11, 1, tzinfo=datetime.UTC)
+    orders = site.client[site.name]["orders"]
+    orders.insert_many([{"_id": n, "at": at} for n in range(5)] + [{"_id": 9}])
+    with source(site, poll_by_field="at", poll_max_batch_size="2") as task:
+        found = task.poll_until(5)
+        orders.insert_one({"_id": 5, "at": at + datetime.timedelta(seconds=1)})
+        found += task.poll_until(1)
+    assert [json.loads(each.key)["_id"] for each in found] == [0, 1, 2, 3, 4, 5]
+
+
+def test_a_server_without_change_streams_and_wrong_settings_are_named(site: Site) -> None:
+    with source(site) as task, pytest.raises(ConnectError, match=r"(?i)reading .*orders"):
+        task.poll()
+    errors = config_errors(SOURCE, {"connection.uri": "mongodb://h", "poll.by.field": "_id"})
+    assert set(errors) == {"database", "collection"}

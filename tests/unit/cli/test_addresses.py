@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import stat
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -210,3 +211,21 @@ def test_a_profile_that_is_missing_or_damaged_is_named(config_directory: Path) -
     # Other commands do not care, and the profile can be replaced.
     assert moldau_cli("storage", "random-uuid").status == 0
     assert create("prod", "prod:2", "--replace").status == 0
+
+
+@pytest.mark.parametrize("service", ["connect", "sql"])
+def test_the_file_of_a_service_names_its_cluster(
+    service: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where a profile or a running broker would be found."""
+    seen: list[argparse.Namespace] = []
+    module = import_module(f"moldau.cli.services.{service}")
+    monkeypatch.setattr(module, "run", lambda arguments: seen.append(arguments) or 0)
+    create("other", "elsewhere:9092")
+    file = tmp_path / "service.properties"
+    file.write_text("bootstrap.servers=mine:9092\n")
+    assert main([service, "start", str(file)]) == 0
+    assert main([service, "start", "--override", "bootstrap.servers=theirs:9092"]) == 0
+    assert main([service, "start", str(file), "--bootstrap-server", "given:9092"]) == 0
+    found = [each.bootstrap_server for each in seen]
+    assert found == ["mine:9092", "theirs:9092", "given:9092"]

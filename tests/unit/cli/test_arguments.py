@@ -140,3 +140,21 @@ def test_a_subcommand_answers_for_its_own_options(capsys: Capture) -> None:
     )
     refused(parser, "descirbe")
     assert "Did you mean describe?" in capsys.readouterr().err
+
+
+def test_words_after_an_option_belong_to_the_list_before_it(capsys: Capture) -> None:
+    parser = Parser(prog="tool")
+    create = parser.add_commands().add("create", "make one")
+    create.add_argument("name")
+    create.add_argument("settings", nargs="*")
+    create.add_argument("--url", default="here")
+    for words in (
+        ["a=1", "b=2", "--url", "u"],
+        ["--url", "u", "a=1", "b=2"],
+        ["a=1", "--url", "u", "b=2"],
+    ):
+        found = parser.parse(["create", "x", *words])
+        assert (found.name, found.url, found.settings) == ("x", "u", ["a=1", "b=2"])
+    with pytest.raises(SystemExit):
+        parser.parse(["create", "x", "--url", "u", "a=1", "--no-such"])
+    assert "--no-such is not a recognized option" in capsys.readouterr().err

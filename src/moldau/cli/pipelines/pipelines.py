@@ -189,6 +189,7 @@ def open_pipelines(arguments: argparse.Namespace) -> Iterator[Pipelines]:
         or DEFAULT_SERVERS
     )
     config["bootstrap.servers"] = servers
+    arguments.cluster = config
     # What is kept for the control loop are the settings as written: it reads secrets by itself.
     wait_until_reachable(known_keys(config))
     with Pipelines(servers, folder=arguments.data, config=config) as pipelines:
@@ -199,14 +200,35 @@ def open_pipelines(arguments: argparse.Namespace) -> Iterator[Pipelines]:
 
 
 def _list(pipelines: Pipelines, arguments: argparse.Namespace) -> int:
-    return _print_list(pipelines.list(), arguments)
+    found = pipelines.list()
+    return _print_list(found, arguments, _connectors(found, arguments))
 
 
-def _print_list(found: Sequence[PipelineInfo], arguments: argparse.Namespace) -> int:
+def _connectors(found: Sequence[PipelineInfo], arguments: argparse.Namespace) -> list[Any]:
+    from moldau.cli.pipelines.connectors import connectors_of
+    from moldau.connect.api.errors import ConnectError
+
+    try:
+        return connectors_of(arguments.cluster, found)
+    except ConnectError as error:
+        print(f"moldau: {error}", file=sys.stderr)
+        return []
+
+
+def _print_list(
+    found: Sequence[PipelineInfo], arguments: argparse.Namespace, connectors: Sequence[Any] = ()
+) -> int:
+    from moldau.cli.pipelines import connectors as words
+
     if arguments.json:
-        print_json([texts.as_json(info) for info in found])
+        print_json(
+            [
+                *(texts.as_json(info) for info in found),
+                *(words.as_json(each) for each in connectors),
+            ]
+        )
         return 0
-    if not found:
+    if not found and not connectors:
         print("There are no pipelines. `moldau pipelines start FILE.yaml` starts one.")
         return 0
     columns = ("NAME", "STATE", "FOR", "RESTARTS", "BATCH", "ROWS/S", "LAG", "BEHIND", "LEFT")
@@ -226,7 +248,14 @@ def _print_list(found: Sequence[PipelineInfo], arguments: argparse.Namespace) ->
             texts.engine(info),
             style=texts.COLOURS.get(texts.condition(info)),
         )
+    for each in connectors:
+        state = words.condition(each)
+        unknown = ["-"] * (len(columns) - 2)
+        table.add(each.name, state, *unknown, "connect", style=texts.COLOURS.get(state))
     table.show()
+    for each in connectors:
+        if (why := words.reason(each)) is not None:
+            print(f"{each.name}: {why}")
     for info in found:
         if (reason := texts.reason(info)) is not None:
             print(f"{info.name}: {reason}")

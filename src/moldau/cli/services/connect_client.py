@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import http.client
 import json
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -157,6 +158,32 @@ def _create(worker: WorkerClient, arguments: argparse.Namespace) -> None:
         print_json(found)
     else:
         print(f"{name}: a {found['type']} connector, {found['config']['connector.class']}")
+        _say_unread(worker, config)
+
+
+def _say_unread(worker: WorkerClient, config: dict[str, str]) -> None:
+    """Name the settings that nothing reads: most often a mistake, or one of another product."""
+    # Imported here: other commands need no tables of connectors.
+    from moldau.connect.machine.dialects import (
+        SHARED_PREFIXES,
+        dialect_of,
+        remarks,
+        translates,
+    )
+
+    class_name = config["connector.class"]
+    path = f"/connector-plugins/{quote(class_name, safe='')}/config/validate"
+    read = {each["value"]["name"] for each in worker.call("PUT", path, config)["configs"]}
+    dialect = dialect_of(class_name)
+    unread = [
+        key
+        for key in config
+        if key not in read
+        and not key.startswith(SHARED_PREFIXES)
+        and (dialect is None or translates(dialect, key) is None)
+    ]
+    for remark in remarks(config, sorted(unread)):
+        print(f"warning: {remark}", file=sys.stderr)
 
 
 def _status(found: dict[str, Any], arguments: argparse.Namespace) -> int:

@@ -14,6 +14,7 @@ __all__ = ["add_service_arguments", "service_properties"]
 
 def add_service_arguments(start: Parser, *, what: str, port: int, brokers: str) -> None:
     """`what` is the service and `brokers` what it needs them for, as the help says it."""
+    start.set_defaults(is_service=True)
     start.add_argument(
         "file",
         nargs="?",

@@ -155,6 +155,12 @@ def _given_settings(arguments: argparse.Namespace) -> dict[str, str]:
     settings: dict[str, str] = {}
     if file := getattr(arguments, "command_config", None):
         settings.update(_read(file))
+    if getattr(arguments, "is_service", False):
+        # A service's own file says which cluster is meant.
+        if arguments.file is not None:
+            settings.update(_read(arguments.file))
+        pairs = (each.partition("=") for each in arguments.override)
+        settings.update({key.strip(): value.strip() for key, _, value in pairs})
     for entry in getattr(arguments, "command_property", None) or ():
         key, _, value = entry.partition("=")
         settings[key] = value

@@ -11,6 +11,7 @@ from typing import Any
 from moldau.config import ConfigDef, ConfigError
 from moldau.config.providers import resolve, resolve_for_a_time
 from moldau.config.table import parse_table
+from moldau.connect.machine.dialects import translated
 from moldau.connect.runtime.clients import check_policy
 
 logger = logging.getLogger(__name__)
@@ -124,8 +125,8 @@ class WorkerConfig:
         """With the milliseconds after which a value may have changed; None if never."""
         given = {key: each for key, each in connector.items() if each is not None}
         found, ttl_ms = resolve_for_a_time({**self.providers, **given})
-        # A connector may not bring providers of its own.
-        return {key: str(each) for key, each in found.items()}, ttl_ms
+        # A connector may not bring providers of its own; settings of Java's get our names.
+        return translated({key: str(each) for key, each in found.items()}), ttl_ms
 
 
 def _check_distributed(values: Mapping[str, Any]) -> None:

@@ -17,6 +17,7 @@ from moldau.connect.api import (
 from moldau.connect.built_in import PluginKind
 from moldau.connect.connector_config import SINK, SOURCE
 from moldau.connect.machine import config_state as cs
+from moldau.connect.machine.dialects import remarks
 from moldau.connect.machine.ids import State, TargetState, TaskId
 from moldau.connect.machine.status_state import topic_key
 from moldau.connect.plugins import CONNECTOR_KINDS, PluginInfo, Plugins, named_plugin
@@ -124,9 +125,9 @@ class Operations:
         if validated.errors:
             raise invalid_config(len(validated.errors), validated.errors)
         self._check_group(name, config)
-        unread = unread_settings(validated, config)
-        if unread:
-            logger.warning("connector %s: nothing reads %s", name, ", ".join(sorted(unread)))
+        given = {key: each for key, each in config.items() if each is not None}
+        for remark in remarks(given, sorted(unread_settings(validated, given))):
+            logger.warning("connector %s: %s", name, remark)
         async with self._lock:
             self._require_leader("Only the leader can set connector configs.")
             exists = name in self._state.connectors

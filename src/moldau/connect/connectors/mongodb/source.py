@@ -2,7 +2,8 @@
 `startup.mode=copy_existing`.
 
 The offset is the stream's resume token, so no change is missing as long as the server's log goes
-back that far.
+back that far. Servers without change streams, such as FerretDB, are read by the order of a field
+(`poll.by.field`): the offset is the last value, with the document's id where several have it.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any, Final
 
 from moldau.connect.api import (
     ConfigDef,
+    ConfigValue,
     ExactlyOnceSupport,
     Kind,
     OneOf,
@@ -36,6 +38,9 @@ CONFIG: Final = (
     .define("startup.mode", Kind.STRING, "latest", group="Records",
             validator=OneOf(("latest", "copy_existing")),
             doc="Where to begin: latest, or copy_existing")
+    .define("poll.by.field", Kind.STRING, "", group="Records",
+            doc="Moldau only, for servers without change streams: read the collection in the order "
+            "of this field, such as _id. New values of it are found; other changes are not")
     .define("poll.max.batch.size", Kind.INT, 1000, validator=Range(1), group="Records",
             doc="How many records one poll returns")
     .define("poll.await.time.ms", Kind.LONG, 5000, validator=Range(1), group="Records",
@@ -50,8 +55,18 @@ class MongoSourceConnector(SingleSource):
     def task_class(self) -> type[SourceTask]:
         return MongoSourceTask
 
+    def validate(self, props: Mapping[str, str]) -> list[ConfigValue]:
+        values = super().validate(props)
+        by_name = {each.name: each for each in values}
+        if by_name["poll.by.field"].value:
+            for name in ("database", "collection"):
+                if not by_name[name].value:
+                    by_name[name].errors.append(f"poll.by.field needs a {name}")
+        return values
+
     def exactly_once_support(self, props: Mapping[str, str]) -> ExactlyOnceSupport:
-        copies = CONFIG.parse(props)["startup.mode"] == "copy_existing"
+        config = CONFIG.parse(props)
+        copies = config["startup.mode"] == "copy_existing" and not config["poll.by.field"]
         return ExactlyOnceSupport.UNSUPPORTED if copies else ExactlyOnceSupport.SUPPORTED
 
 
@@ -77,6 +92,8 @@ class MongoSourceTask(SourceTask):
 
     def poll(self) -> Sequence[SourceRecord] | None:
         try:
+            if field := self._config["poll.by.field"]:
+                return self._in_order_of(field)
             if self._stream is None:
                 self._begin()
             return self._next() or None
@@ -87,6 +104,29 @@ class MongoSourceTask(SourceTask):
                 self._stream = None
                 raise self._mongo.failure(error, f"reading {self._partition['ns']}") from error
             raise
+
+    def _in_order_of(self, field: str) -> list[SourceRecord] | None:
+        if self._token is None:
+            stored = self.context.offset_storage_reader.offset(self._partition) or {}
+            self._token = stored.get("last")
+        wanted: dict[str, Any] = {field: {"$exists": True}}
+        if self._token is not None:
+            value, document_id = self._mongo.json.loads(self._token)
+            wanted = {"$or": [{field: {"$gt": value}}, {field: value, "_id": {"$gt": document_id}}]}
+            if field == "_id":
+                wanted = {"_id": {"$gt": value}}
+        order = list(dict.fromkeys([(field, 1), ("_id", 1)]))
+        size = self._config["poll.max.batch.size"]
+        found = list(self._watched().find(wanted).sort(order).limit(size))
+        if not found:
+            self._stopped.wait(self._config["poll.await.time.ms"] / 1000)
+            return None
+        records = []
+        for document in found:
+            self._token = self._mongo.json.dumps([document[field], document["_id"]])
+            change = self._inserted(self._config["collection"], document)
+            records.append(self._record(change, {"last": self._token}))
+        return records
 
     def _begin(self) -> None:
         stored = self.context.offset_storage_reader.offset(self._partition) or {}
@@ -106,13 +146,16 @@ class MongoSourceTask(SourceTask):
         names = [self._config["collection"]] if self._config["collection"] else None
         for name in names or database.list_collection_names():
             for document in database[name].find():
-                change = {
-                    "operationType": "insert",
-                    "ns": {"db": self._config["database"], "coll": name},
-                    "documentKey": {"_id": document["_id"]},
-                    "fullDocument": document,
-                }
-                yield self._record(change, None)
+                yield self._record(self._inserted(name, document), None)
+
+    def _inserted(self, collection: str, document: Mapping[str, Any]) -> dict[str, Any]:
+        """As a change stream shows a new document."""
+        return {
+            "operationType": "insert",
+            "ns": {"db": self._config["database"], "coll": collection},
+            "documentKey": {"_id": document["_id"]},
+            "fullDocument": document,
+        }
 
     def _next(self) -> list[SourceRecord]:
         found: list[SourceRecord] = []
@@ -126,12 +169,12 @@ class MongoSourceTask(SourceTask):
             return found
         while len(found) < size and (change := self._stream.try_next()) is not None:
             self._token = self._mongo.json.dumps(change["_id"])
-            record = self._record(change, self._token)
+            record = self._record(change, {"_id": self._token})
             if record.value is not None or not self._config["publish.full.document.only"]:
                 found.append(record)
         return found
 
-    def _record(self, change: Mapping[str, Any], token: str | None) -> SourceRecord:
+    def _record(self, change: Mapping[str, Any], offset: Mapping[str, Any] | None) -> SourceRecord:
         place = change.get("ns") or {}
         parts = (self._config["topic.prefix"], place.get("db"), place.get("coll"))
         shown: Any = change
@@ -140,7 +183,7 @@ class MongoSourceTask(SourceTask):
         key = self._mongo.json.dumps(change.get("documentKey") or {})
         return SourceRecord(
             self._partition,
-            None if token is None else {"_id": token},
+            offset,
             ".".join(part for part in parts if part),
             key=key,
             key_schema=STRING,
