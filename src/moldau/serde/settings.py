@@ -41,7 +41,6 @@ class SerdeSettings:
     strategy: SubjectNameStrategy
     id_in_header: bool
     validate_json: bool
-    rule_secret: str | None
     dead_letter_topic: str | None
     #: The client's settings as they were given, for rules that send records themselves.
     config: Mapping[str, Any] = field(default_factory=dict, repr=False)
@@ -54,7 +53,6 @@ class SerdeSettings:
         use_latest = values["use.latest.version"]
         schema_id = values["use.schema.id"]
         key = f"{side}.subject.name.strategy"
-        secret = values["rule.executors._default_.param.secret"]
         strategy = values[key] if values[key] is not None else values["subject.name.strategy"]
         return cls(
             is_key=is_key,
@@ -74,7 +72,6 @@ class SerdeSettings:
                 f"{side}.schema.id.serializer", values[f"{side}.schema.id.serializer"]
             ),
             validate_json=values["json.fail.invalid.schema"],
-            rule_secret=None if secret is None else secret.value,
             dead_letter_topic=values["rule.actions.dlq.param.topic"],
             config=config or {},
         )
