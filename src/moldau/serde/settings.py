@@ -19,12 +19,15 @@ from moldau.serde.framing import FramingError, id_in_header
 from moldau.serde.subjects import (
     AssociatedNameStrategy,
     AssociationsOfTopics,
+    ReferenceNameStrategy,
     SubjectNameStrategy,
+    resolve_reference_strategy,
     resolve_strategy,
 )
 
 __all__ = ["SerdeSettings", "parse_settings", "tls_context"]
 
+_REFERENCES: Final = "reference.subject.name.strategy"
 _SSL_PREFIX: Final = "schema.registry."
 
 
@@ -39,6 +42,7 @@ class SerdeSettings:
     schema_id: int | None
     latest_strict: bool
     strategy: SubjectNameStrategy
+    reference_strategy: ReferenceNameStrategy
     id_in_header: bool
     validate_json: bool
     dead_letter_topic: str | None
@@ -68,6 +72,7 @@ class SerdeSettings:
                 cluster_id=values["subject.name.strategy.kafka.cluster.id"],
                 fallback=values["subject.name.strategy.fallback.type"],
             ),
+            reference_strategy=resolve_reference_strategy(_REFERENCES, values[_REFERENCES]),
             id_in_header=_id_in_header(
                 f"{side}.schema.id.serializer", values[f"{side}.schema.id.serializer"]
             ),
