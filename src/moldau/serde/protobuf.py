@@ -191,8 +191,7 @@ def _registered_file(file: Any, registry: SchemaRegistryClient, settings: SerdeS
         if imported.name in _KNOWN:
             continue
         schema = _registered_file(imported, registry, settings)
-        # Confluent's DefaultReferenceSubjectNameStrategy: the name of the file.
-        subject = imported.name
+        subject = settings.reference_strategy(imported.name)
         if settings.auto_register:
             registry.register(subject, schema, normalize=settings.normalize)
         found = registry.lookup(subject, schema, normalize=settings.normalize)

@@ -19,12 +19,15 @@ from moldau.serde.framing import FramingError, id_in_header
 from moldau.serde.subjects import (
     AssociatedNameStrategy,
     AssociationsOfTopics,
+    ReferenceNameStrategy,
     SubjectNameStrategy,
+    resolve_reference_strategy,
     resolve_strategy,
 )
 
 __all__ = ["SerdeSettings", "parse_settings", "tls_context"]
 
+_REFERENCES: Final = "reference.subject.name.strategy"
 _SSL_PREFIX: Final = "schema.registry."
 
 
@@ -39,9 +42,9 @@ class SerdeSettings:
     schema_id: int | None
     latest_strict: bool
     strategy: SubjectNameStrategy
+    reference_strategy: ReferenceNameStrategy
     id_in_header: bool
     validate_json: bool
-    rule_secret: str | None
     dead_letter_topic: str | None
     #: The client's settings as they were given, for rules that send records themselves.
     config: Mapping[str, Any] = field(default_factory=dict, repr=False)
@@ -54,7 +57,6 @@ class SerdeSettings:
         use_latest = values["use.latest.version"]
         schema_id = values["use.schema.id"]
         key = f"{side}.subject.name.strategy"
-        secret = values["rule.executors._default_.param.secret"]
         strategy = values[key] if values[key] is not None else values["subject.name.strategy"]
         return cls(
             is_key=is_key,
@@ -70,11 +72,11 @@ class SerdeSettings:
                 cluster_id=values["subject.name.strategy.kafka.cluster.id"],
                 fallback=values["subject.name.strategy.fallback.type"],
             ),
+            reference_strategy=resolve_reference_strategy(_REFERENCES, values[_REFERENCES]),
             id_in_header=_id_in_header(
                 f"{side}.schema.id.serializer", values[f"{side}.schema.id.serializer"]
             ),
             validate_json=values["json.fail.invalid.schema"],
-            rule_secret=None if secret is None else secret.value,
             dead_letter_topic=values["rule.actions.dlq.param.topic"],
             config=config or {},
         )

@@ -16,11 +16,15 @@ from moldau.client.errors import ConfigError, SerializationError
 __all__ = [
     "AssociatedNameStrategy",
     "AssociationsOfTopics",
+    "ReferenceNameStrategy",
     "SubjectNameStrategy",
+    "resolve_reference_strategy",
     "resolve_strategy",
 ]
 
 SubjectNameStrategy = Callable[[str, bool, str | None], str]
+#: The subject of what a schema refers to, by the name in its text.
+ReferenceNameStrategy = Callable[[str], str]
 
 
 def topic_name_strategy(topic: str, is_key: bool, record_name: str | None) -> str:
@@ -113,3 +117,22 @@ def resolve_strategy(
             "AssociatedNameStrategy or a function of (topic, is_key, record_name)",
         )
     return found
+
+
+def resolve_reference_strategy(key: str, setting: Any) -> ReferenceNameStrategy:
+    """A function, or one of Confluent's by name: the name as it is, or `com.acme.Event` for
+    `com/acme/Event.proto`."""
+    if setting is not None and callable(setting):
+        return setting  # type: ignore[no-any-return]
+    name = "" if setting is None else str(setting).rpartition(".")[2].lower()
+    match name.removesuffix("strategy").removesuffix("referencesubjectname"):
+        case "" | "default":
+            return str
+        case "qualified":
+            return lambda file: file.removesuffix(".proto").replace("/", ".")
+    raise ConfigError.invalid(
+        key,
+        setting,
+        "must be DefaultReferenceSubjectNameStrategy, QualifiedReferenceSubjectNameStrategy or a "
+        "function of the name",
+    )

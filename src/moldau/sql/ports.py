@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
+from moldau.data.schema_language import ResolvedReference
 from moldau.sql.types import Column, SqlType
 
 FunctionKind = Literal["scalar", "table", "aggregate"]
@@ -117,8 +118,33 @@ class RowSerde(Protocol):
     def deserialize(self, topic: str, data: bytes | None) -> tuple[Any, ...] | None: ...
 
 
+class SchemaText(str):
+    """The text of a schema that refers to others: a text that brings theirs along.
+
+    `sources` say where the registry has them, in the registry's own form.
+    """
+
+    references: tuple[ResolvedReference, ...]
+    sources: tuple[Any, ...]
+
+    def __new__(
+        cls, text: str, references: Sequence[ResolvedReference], sources: Sequence[Any] = ()
+    ) -> SchemaText:
+        made = super().__new__(cls, text)
+        made.references = tuple(references)
+        made.sources = tuple(sources)
+        return made
+
+
+def references_of(text: str) -> tuple[ResolvedReference, ...]:
+    return text.references if isinstance(text, SchemaText) else ()
+
+
 class SchemaRegistry(Protocol):
-    """The few calls that formats and schema inference make. Errors are `LookupError`s."""
+    """The few calls that formats and schema inference make. Errors are `LookupError`s.
+
+    Texts of schemas with references are `SchemaText`s.
+    """
 
     def latest(self, subject: str) -> tuple[int, str, str]:
         """Id, type (AVRO, JSON, PROTOBUF) and text of the latest schema."""

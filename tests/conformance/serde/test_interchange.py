@@ -24,8 +24,9 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 from google.protobuf import timestamp_pb2
 
 from moldau.client import Consumer, Producer
-from moldau.client.errors import SerializationError
+from moldau.client.errors import ConfigError, SerializationError
 from moldau.data.protobuf import ProtobufLanguage
+from moldau.data.schema_language import ResolvedReference
 from moldau.serde import (
     AvroDeserializer,
     AvroSerializer,
@@ -144,6 +145,73 @@ def test_avro_by_a_header(registry: SchemaRegistryClient, theirs: TheirClient) -
     assert reader(ours, value_of("t", our_headers)) == VALUES[0]
     again = AvroDeserializer(registry=registry).deserialize("t", written, their_headers)
     assert again == VALUES[0]
+
+
+def test_json_and_protobuf_by_a_header(registry: SchemaRegistryClient, theirs: TheirClient) -> None:
+    """confluent-kafka reads and writes the same; the last header counts, as in Java."""
+    config = {"value.schema.id.serializer": "HeaderSchemaIdSerializer"}
+    conf: dict[str, Any] = {"schema.id.serializer": header_schema_id_serializer}
+    reads: dict[str, Any] = {"schema.id.deserializer": dual_schema_id_deserializer}
+    value = {"id": 5, "customer": "zoë"}
+    ours: list[tuple[str, bytes]] = [("__value_schema_id", b"\x01" + bytes(16))]
+    data = JsonSchemaSerializer(JSON_TEXT, registry=registry, config=config).serialize(
+        "jh", value, ours
+    )
+    other: list[tuple[str, bytes]] = []
+    written = JSONSerializer(JSON_TEXT, theirs, conf=conf)(value, value_of("jh", other))
+    assert ours[1:] == other
+    reader = JSONDeserializer(None, conf=reads, schema_registry_client=theirs)
+    assert reader(data, value_of("jh", ours[1:])) == value
+    own = JsonSchemaDeserializer(registry=registry)
+    assert own.deserialize("jh", data, ours) == own.deserialize("jh", written, other) == value
+
+    order_class = ProtobufLanguage().parse(PROTO_TEXT).message_class(NESTED)
+    order = order_class(id=3, customer="ada", tags=["a", "b"])
+    ours, other = [], []
+    data = ProtobufSerializer(order_class, registry=registry, config=config).serialize(
+        "ph", order, ours
+    )
+    plain = {"use.deprecated.format": False}
+    writer = TheirProtobufWriter(order_class, theirs, {**plain, **conf})
+    assert (data, ours) == (writer(order, value_of("ph", other)), other)
+    their = TheirProtobufReader(order_class, {**plain, **reads}, theirs)
+    assert their(data, value_of("ph", ours)) == order
+    again = ProtobufDeserializer(order_class, registry=registry)
+    assert again.deserialize("ph", data, other) == order
+
+
+@pytest.mark.parametrize(
+    ("strategy", "subject"),
+    [
+        (None, "com/acme/Event.proto"),
+        ("QualifiedReferenceSubjectNameStrategy", "com.acme.Event"),
+        (lambda name: f"own-{name}", "own-com/acme/Event.proto"),
+    ],
+)
+def test_what_a_class_imports_is_registered_by_a_strategy(
+    registry: SchemaRegistryClient, strategy: Any, subject: str
+) -> None:
+    imported = ResolvedReference(
+        "com/acme/Event.proto",
+        'syntax = "proto3"; package com.acme; message Event { int64 at = 1; }',
+    )
+    text = (
+        'syntax = "proto3"; import "com/acme/Event.proto"; '
+        "message Load { com.acme.Event event = 1; }"
+    )
+    made = ProtobufLanguage().parse(text, [imported]).message_class("Load")
+    config = {"reference.subject.name.strategy": strategy}
+    topic = f"loads-{subject}".replace("/", "-")
+    data = ProtobufSerializer(made, registry=registry, config=config).serialize(topic, made())
+    found = registry.latest(f"{topic}-value").schema.references
+    assert found == (SchemaReference("com/acme/Event.proto", subject, 1),)
+    assert ProtobufDeserializer(registry=registry).deserialize(topic, data) == {}
+
+
+def test_a_strategy_that_is_not_known_is_refused(registry: SchemaRegistryClient) -> None:
+    config = {"reference.subject.name.strategy": "Other"}
+    with pytest.raises(ConfigError, match="must be DefaultReferenceSubjectNameStrategy"):
+        AvroSerializer(ORDER_TEXT, registry=registry, config=config).serialize("t", VALUES[0])
 
 
 def test_bytes_stand_alone(registry: SchemaRegistryClient, theirs: TheirClient) -> None:

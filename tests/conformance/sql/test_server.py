@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import io
+import json
 from pathlib import Path
+from typing import Any
 
+import httpx
 import pytest
 
 from moldau.cli.services.sql_shell.shell import Shell
@@ -12,7 +15,7 @@ from moldau.client.admin import Admin, RecordsToDelete
 from moldau.client.topics import TopicPartition
 from moldau.sql.client.http import SqlClient
 from support.processes import BrokerProcess
-from support.sql_server import SqlServer, sql_server
+from support.sql_server import V1, SqlServer, sql_server
 from support.waiting import eventually
 
 EARLIEST = {"auto.offset.reset": "earliest"}
@@ -50,6 +53,53 @@ def test_rows_come_while_they_are_made(server: SqlServer) -> None:
     answer = server.post("/inserts-stream", sent, Accept="*/*")
     assert answer.json() == {"status": "ok", "seq": 0}
     assert later.wait() == [["x", "1970-01-01T00:00:00.001", 1.5, ["a", None]]]
+
+
+@pytest.mark.parametrize(
+    ("path", "accept"),
+    [
+        ("/query-stream", "application/vnd.ksqlapi.delimited.v1"),
+        ("/query-stream", "application/json"),
+        ("/query-stream", V1),
+        ("/query", V1),
+    ],
+)
+@pytest.mark.parametrize("by", ["the query", "a row"])
+def test_a_push_query_that_fails_says_so_in_its_last_row(
+    server: SqlServer, path: str, accept: str, by: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.execute(
+        "CREATE STREAM IF NOT EXISTS failing (id STRING KEY, n INT) "
+        "WITH (kafka_topic='failing', value_format='JSON', partitions=1);"
+        "INSERT INTO failing VALUES ('a', 1);"
+    )
+    if by == "a row":
+
+        def broken(types: Any) -> Any:
+            def write(columns: Any) -> str:
+                raise ValueError("boom")
+
+            return write
+
+        monkeypatch.setattr("moldau.services.sql.queries.row_writer", broken)
+    sql = "SELECT * FROM failing EMIT CHANGES;"
+    body = {"sql": sql, "ksql": sql, "properties": EARLIEST, "streamsProperties": EARLIEST}
+    with httpx.stream(
+        "POST", server.url + path, json=body, headers={"Accept": accept}, timeout=60
+    ) as answer:
+        lines = answer.iter_lines()
+        read = [next(lines)]
+        if by == "the query":
+            service: Any = server.service.service
+            (query_id,) = service._queries.pushes.ids
+            instance = service.core.host.streams(query_id).instance
+            instance.on_thread_error(instance.threads[0], RuntimeError("boom"))
+        read += list(lines)
+    last = read[-1].removesuffix("]")
+    error = json.loads(last)
+    error = error.get("errorMessage", error)
+    assert error["error_code"] == 50000
+    assert "boom" in error["message"]
 
 
 def test_a_stream_whose_records_were_deleted_is_empty(

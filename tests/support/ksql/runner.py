@@ -9,12 +9,14 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
+from moldau.data.schema_language import ResolvedReference
 from moldau.sql.engine.engine import KsqlEngine, Session
 from moldau.sql.engine.ports import MemoryTopics
 from moldau.sql.engine.results import Inserted, PersistentQuery, Started
 from moldau.sql.errors import KsqlException, KsqlStatementException, ParseFailedException
 from moldau.sql.formats import format_for
 from moldau.sql.functions.registry import FunctionRegistry, built_in
+from moldau.sql.ports import SchemaText
 from moldau.sql.sources.data_source import DataSource
 from moldau.sql.syntax.parser import parse, prepare
 from moldau.sql.syntax.statements import CreateSource
@@ -107,6 +109,11 @@ def new_world(case: Case) -> _World:
             )
             is_text = isinstance(schema, str) and kind.startswith("PROTOBUF")
             text = schema if is_text else json_text(schema)
+            references = topic.get(f"{side}SchemaReferences")
+            if references:
+                text = SchemaText(
+                    text, [ResolvedReference(each["name"], each["schema"]) for each in references]
+                )
             schema_id = topic.get(f"{side}SchemaId")
             registry.register(
                 f"{topic['name']}-{side}",

@@ -6,7 +6,14 @@ from typing import Any
 
 import pytest
 
-from moldau.serde.rules.machine.rule_sets import Mode, Rule, RuleSet, matches, rules_to_run
+from moldau.serde.rules.machine.rule_sets import (
+    Mode,
+    Rule,
+    RuleSet,
+    matches,
+    overrides_of,
+    rules_to_run,
+)
 
 
 def rules(*modes: str, **more: Any) -> dict[str, Any]:
@@ -75,3 +82,28 @@ def test_what_follows_a_failure(given: dict[str, Any], mode: Mode, action: str) 
 )
 def test_patterns_of_tags(name: str, pattern: str, matched: bool) -> None:
     assert matches(name, pattern) is matched
+
+
+def test_a_client_overrides_rules_by_their_type() -> None:
+    overrides = overrides_of(
+        {
+            "rule.executors.CEL.disabled": "true",
+            "rule.executors.encrypt.onFailure": "NONE",
+            "rule.executors.encrypt.onSuccess": None,
+            "rule.executors._default_.param.secret": "x",
+            "rule.executors.jsonata.disabled": False,
+        }
+    )
+    rules = [
+        {"name": "a", "mode": "WRITE", "type": "CEL"},
+        {"name": "b", "mode": "WRITE", "type": "ENCRYPT", "onFailure": "ERROR"},
+        {"name": "c", "mode": "WRITE", "type": "JSONATA", "disabled": True},
+        {"name": "d", "mode": "WRITE", "type": "CEL_FIELD", "onFailure": "DLQ"},
+    ]
+    found = rules_to_run(RuleSet.from_json({"domainRules": rules}), "WRITE", "domain", overrides)
+    assert [(each.name, each.action("WRITE", failed=True)) for each in found] == [
+        ("b", "NONE"),
+        ("c", "ERROR"),
+        ("d", "DLQ"),
+    ]
+    assert found[0].action("WRITE", failed=False) == "NONE"

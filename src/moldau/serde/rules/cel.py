@@ -18,6 +18,7 @@ from celpy import celtypes
 from celpy.celparser import CELParseError
 from celpy.evaluation import CELEvalError
 
+from moldau.serde.rules.machine.cel_format import formatted
 from moldau.serde.rules.machine.errors import RuleError
 from moldau.serde.rules.machine.fields import Field
 from moldau.serde.rules.running import RuleContext
@@ -193,6 +194,16 @@ def _message(result: Any, data: Any) -> Any:
 # The functions that Confluent's clients add.
 
 
+def _formatted(text: Any, values: Any) -> str:
+    """`'%s has %d'.format([name, count])`, as CEL's extension of strings has it."""
+    if not isinstance(text, celtypes.StringType) or not isinstance(values, celtypes.ListType):
+        raise CELEvalError("format takes a list of values")
+    try:
+        return formatted(str(text), [_plain(each) for each in values])
+    except ValueError as error:
+        raise CELEvalError(f"format: {error}") from None
+
+
 def _text_check(check: Callable[[str], bool]) -> Callable[[Any], Any]:
     def run(value: Any) -> Any:
         if not isinstance(value, celtypes.StringType):
@@ -228,14 +239,17 @@ def _is_email(text: str) -> bool:
     )
 
 
-def _is_address(version: int) -> Callable[[str], bool]:
-    def check(text: str) -> bool:
+def _address_check(version: int) -> Callable[[Any], Any]:
+    def run(value: Any) -> Any:
+        if not isinstance(value, celtypes.StringType | celtypes.BytesType):
+            raise CELEvalError("invalid argument, expected string or bytes")
+        plain = bytes(value) if isinstance(value, celtypes.BytesType) else str(value)
         try:
-            return ipaddress.ip_address(text).version == version
+            return celtypes.BoolType(ipaddress.ip_address(plain).version == version)
         except ValueError:
-            return False
+            return celtypes.BoolType(False)
 
-    return check
+    return run
 
 
 def _is_uri(text: str) -> bool:
@@ -257,10 +271,11 @@ def _is_uuid(text: str) -> bool:
 
 
 _FUNCTIONS: Final[dict[str, Any]] = {
+    "format": lambda text, values: celtypes.StringType(_formatted(text, values)),
     "isEmail": _text_check(_is_email),
     "isHostname": _text_check(_is_hostname),
-    "isIpv4": _text_check(_is_address(4)),
-    "isIpv6": _text_check(_is_address(6)),
+    "isIpv4": _address_check(4),
+    "isIpv6": _address_check(6),
     "isUri": _text_check(_is_uri),
     "isUriRef": _text_check(_is_uri_reference),
     "isUuid": _text_check(_is_uuid),

@@ -28,7 +28,6 @@ def rule_tools(registry: SchemaRegistryClient, settings: SerdeSettings) -> RuleT
     return RuleTools(
         registry,
         settings.config,
-        secret=settings.rule_secret,
         dead_letter_topic=settings.dead_letter_topic,
     )
 
@@ -47,7 +46,7 @@ class _Maker:
         phase: Phase = "domain",
         parsed: ParsedSchema | None = None,
     ) -> RuleRunner | None:
-        rules = rules_to_run(RuleSet.from_json(schema.rule_set), mode, phase)
+        rules = rules_to_run(RuleSet.from_json(schema.rule_set), mode, phase, self.tools.overrides)
         if not rules:
             return None
         return RuleRunner(

@@ -3,7 +3,7 @@
 A data encryption key (DEK) per subject encrypts; a key encryption key (KEK), which a KMS has,
 encrypts the DEK; the DEK registry keeps both without ever seeing a DEK in the clear. The bytes are
 Tink's, without its prefix: a nonce of 12 bytes, then AES-GCM, or deterministic AES-SIV. A DEK is
-stored as Tink's key message. The KMS here is `local-kms`, whose key is derived from a secret.
+stored as Tink's key message. Which KMS there are is in `kms.py`.
 """
 
 from __future__ import annotations
@@ -18,21 +18,18 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM, AESSIV
-from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from cryptography.hazmat.primitives.ciphers.aead import AESSIV
 
 from moldau.serde.errors import RegistryError
 from moldau.serde.registry_client import SchemaRegistryClient
+from moldau.serde.rules.kms import Kms, kms_for, open_sealed, sealed
 from moldau.serde.rules.machine.errors import RuleError
 from moldau.serde.rules.machine.fields import Field, bytes_fields
 from moldau.serde.rules.running import RuleContext
 
 __all__ = ["EncryptFieldsExecutor", "EncryptPayloadExecutor", "Encryption"]
 
-LOCAL_KMS: Final = "local-kms"
 KEYS_MAX: Final = 1000
-_NONCE_SIZE: Final = 12
 _DAY_MS: Final = 24 * 60 * 60 * 1000
 _LATEST: Final = -1
 _KEKS: Final = "/dek-registry/v1/keks"
@@ -52,24 +49,15 @@ class _Key:
     def encrypt(self, plain: bytes) -> bytes:
         if self.algorithm == "AES256_SIV":
             return AESSIV(self.data).encrypt(plain, [b""])
-        return _seal(self.data, plain)
+        return sealed(self.data, plain)
 
-    def decrypt(self, sealed: bytes) -> bytes:
+    def decrypt(self, data: bytes) -> bytes:
         try:
             if self.algorithm == "AES256_SIV":
-                return AESSIV(self.data).decrypt(sealed, [b""])
-            return _open(self.data, sealed)
+                return AESSIV(self.data).decrypt(data, [b""])
+            return open_sealed(self.data, data)
         except (InvalidTag, ValueError):
             raise RuleError("the data cannot be decrypted with its key") from None
-
-
-def _seal(key: bytes, plain: bytes) -> bytes:
-    nonce = os.urandom(_NONCE_SIZE)
-    return nonce + AESGCM(key).encrypt(nonce, plain, None)
-
-
-def _open(key: bytes, sealed: bytes) -> bytes:
-    return AESGCM(key).decrypt(sealed[:_NONCE_SIZE], sealed[_NONCE_SIZE:], None)
 
 
 def _tink_message(algorithm: str, key: bytes) -> bytes:
@@ -85,11 +73,12 @@ def _of_tink(algorithm: str, message: bytes) -> bytes:
 
 
 class Encryption:
-    """The keys of all subjects, remembered. `secret` is that of the local KMS."""
+    """The keys of all subjects, remembered. `params` are for the KMS."""
 
-    def __init__(self, registry: SchemaRegistryClient, *, secret: str | None) -> None:
+    def __init__(self, registry: SchemaRegistryClient, *, params: Mapping[str, str]) -> None:
         self._registry = registry
-        self._secret = secret
+        self._params = params
+        self._services: dict[tuple[str, str], Kms] = {}
         self._keks: dict[str, Mapping[str, Any]] = {}
         self._keys: dict[tuple[str, str, str, int], _Key] = {}
         self._lock = threading.Lock()
@@ -98,21 +87,21 @@ class Encryption:
         expiry_days = _expiry_days(context)
         with self._lock:
             key = self._writing_key(context, expiry_days)
-        sealed = key.encrypt(plain)
+        data = key.encrypt(plain)
         # With keys that expire, the version says which one it was.
-        return b"\x00" + key.version.to_bytes(4, "big") + sealed if expiry_days else sealed
+        return b"\x00" + key.version.to_bytes(4, "big") + data if expiry_days else data
 
-    def decrypt(self, context: RuleContext, sealed: bytes) -> bytes:
+    def decrypt(self, context: RuleContext, data: bytes) -> bytes:
         version = 1
         if _expiry_days(context):
-            if len(sealed) < 5 or sealed[0] != 0:
+            if len(data) < 5 or data[0] != 0:
                 raise RuleError("no version found in ciphertext")
-            version, sealed = int.from_bytes(sealed[1:5], "big"), sealed[5:]
+            version, data = int.from_bytes(data[1:5], "big"), data[5:]
         with self._lock:
             key = self._find(context, version)
         if key is None:
             raise RuleError(f"no dek found for {_kek_name(context)} during consume")
-        return key.decrypt(sealed)
+        return key.decrypt(data)
 
     # Keys.
 
@@ -145,12 +134,12 @@ class Encryption:
         name, algorithm = _kek_name(context), _algorithm(context)
         kek = self._kek(context)
         data = os.urandom(_ALGORITHMS[algorithm][0])
-        sealed = _seal(self._kms_key(kek), _tink_message(algorithm, data))
+        wrapped = self._asked(kek, lambda kms: kms.encrypt(_tink_message(algorithm, data)))
         body = {
             "subject": context.subject,
             "version": version,
             "algorithm": algorithm,
-            "encryptedKeyMaterial": base64.b64encode(sealed).decode(),
+            "encryptedKeyMaterial": base64.b64encode(wrapped).decode(),
         }
         try:
             answer = self._registry.request("POST", f"{_KEKS}/{_q(name)}/deks", body)
@@ -175,14 +164,8 @@ class Encryption:
         return key
 
     def _opened(self, kek: Mapping[str, Any], algorithm: str, dek: Mapping[str, Any]) -> _Key:
-        try:
-            sealed = base64.b64decode(dek["encryptedKeyMaterial"])
-            message = _open(self._kms_key(kek), sealed)
-        except (InvalidTag, ValueError):
-            raise RuleError(
-                f"the DEK of {dek.get('subject')} cannot be decrypted: is the secret of kek "
-                f"{kek['name']} another one?"
-            ) from None
+        wrapped = base64.b64decode(dek["encryptedKeyMaterial"])
+        message = self._asked(kek, lambda kms: kms.decrypt(wrapped))
         version, created_ms = int(dek.get("version") or 1), int(dek.get("ts") or 0)
         return _Key(algorithm, _of_tink(algorithm, message), version, created_ms)
 
@@ -218,18 +201,15 @@ class Encryption:
             answer = self._get(f"{_KEKS}/{_q(name)}") or body
         return answer
 
-    def _kms_key(self, kek: Mapping[str, Any]) -> bytes:
-        if kek["kmsType"] != LOCAL_KMS:
-            raise RuleError(
-                f"kek {kek['name']} is kept by {kek['kmsType']}; only {LOCAL_KMS} is there"
-            )
-        if not self._secret:
-            raise RuleError(
-                f"kek {kek['name']} needs the secret of {LOCAL_KMS}: set "
-                "rule.executors._default_.param.secret"
-            )
-        derive = HKDF(algorithm=hashes.SHA256(), length=16, salt=None, info=b"")
-        return derive.derive(self._secret.encode())
+    def _asked(self, kek: Mapping[str, Any], ask: Callable[[Kms], bytes]) -> bytes:
+        """What the KMS of a KEK answers."""
+        place = (kek["kmsType"], kek["kmsKeyId"])
+        if place not in self._services:
+            self._services[place] = kms_for(*place, {**(kek.get("kmsProps") or {}), **self._params})
+        try:
+            return ask(self._services[place])
+        except Exception as error:  # Each library has errors of its own.
+            raise RuleError(f"{place[0]} refuses kek {kek['name']}: {error}") from error
 
     def _get(self, path: str) -> Mapping[str, Any] | None:
         try:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from moldau.serde.registry_client import SchemaRegistryClient
 from moldau.serde.rules.dead_letters import DeadLetters
 from moldau.serde.rules.machine.errors import RuleError
+from moldau.serde.rules.machine.rule_sets import overrides_of
 from moldau.serde.rules.running import Executor, FieldExecutor, RuleContext
 
 __all__ = ["RuleTools"]
+
+
+#: Settings of executors, such as of the KMS that encrypts keys.
+PARAMS: Final = "rule.executors._default_.param."
 
 
 class RuleTools:
@@ -19,11 +24,15 @@ class RuleTools:
         registry: SchemaRegistryClient,
         config: Mapping[str, Any],
         *,
-        secret: str | None,
         dead_letter_topic: str | None,
     ) -> None:
         self._registry = registry
-        self._secret = secret
+        self._params = {
+            key.removeprefix(PARAMS): str(getattr(value, "value", value))
+            for key, value in config.items()
+            if key.startswith(PARAMS) and value is not None
+        }
+        self.overrides = overrides_of(config)
         self._executors: dict[str, Executor | FieldExecutor] = {}
         self._dead_letters = DeadLetters(config, dead_letter_topic)
 
@@ -67,7 +76,7 @@ class RuleTools:
                     EncryptPayloadExecutor,
                 )
 
-                encryption = Encryption(self._registry, secret=self._secret)
+                encryption = Encryption(self._registry, params=self._params)
                 if type == "ENCRYPT":
                     return EncryptFieldsExecutor(encryption)
                 return EncryptPayloadExecutor(encryption)

@@ -11,6 +11,7 @@ from moldau.serde.errors import RegistryError
 from moldau.serde.registry_client import SchemaRegistryClient
 from moldau.serde.values import Schema
 from moldau.sql.errors import KsqlException
+from moldau.sql.ports import SchemaText
 
 __all__ = ["ClusterTopics", "RemoteRegistry"]
 
@@ -90,18 +91,29 @@ class RemoteRegistry:
             found = self._client.latest(subject)
         except RegistryError as error:
             raise LookupError(str(error)) from error
-        return found.id, found.schema.schema_type, found.schema.text
+        return found.id, found.schema.schema_type, self._text(found.schema)
 
     def by_id(self, schema_id: int) -> tuple[str, str]:
         try:
             found = self._client.schema_by_id(schema_id)
         except RegistryError as error:
             raise LookupError(str(error)) from error
-        return found.schema.schema_type, found.schema.text
+        return found.schema.schema_type, self._text(found.schema)
+
+    def _text(self, schema: Schema) -> str:
+        """With the texts of what it refers to. Raises LookupError."""
+        if not schema.references:
+            return schema.text
+        try:
+            found = self._client.references_of(schema)
+        except RegistryError as error:
+            raise LookupError(str(error)) from error
+        return SchemaText(schema.text, found, schema.references)
 
     def register(self, subject: str, schema_type: str, text: str) -> int:
         try:
-            return self._client.register(subject, Schema(text, schema_type))
+            references = text.sources if isinstance(text, SchemaText) else ()
+            return self._client.register(subject, Schema(text, schema_type, references))
         except RegistryError as error:
             raise KsqlException(
                 f"Could not register schema for subject {subject}: {error}"

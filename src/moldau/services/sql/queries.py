@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import replace
 from typing import Any, Final
@@ -12,7 +13,7 @@ from moldau.http.machine.errors import HttpError
 from moldau.http.request import Answer, Request
 from moldau.http.websocket import WebSocket
 from moldau.services.sql.core import PreparedQuery, SqlCore
-from moldau.services.sql.machine.errors import BAD_REQUEST, KsqlHttpError
+from moldau.services.sql.machine.errors import BAD_REQUEST, SERVER_ERROR, KsqlHttpError
 from moldau.services.sql.machine.frames import (
     DELIMITED,
     V1,
@@ -31,6 +32,8 @@ from moldau.sql.sources.schema import LogicalSchema
 from moldau.sql.syntax.statements import PrintTopic, Query
 
 __all__ = ["DELIMITED", "V1", "QueryHandlers"]
+
+logger = logging.getLogger(__name__)
 
 _INVALID_MESSAGE: Final = 1003
 _SERVER_FAILURE: Final = 1011
@@ -112,10 +115,16 @@ class QueryHandlers:
         try:
             yield frames.header(push.id, schema.value).encode()
             write = row_writer([each.type for each in schema.value])
-            async for key, row in push.rows():
-                columns = write(columns_of(key, row, schema))
-                yield frames.row(columns, tombstone=row is None).encode()
-            yield frames.end(*push.outcome).encode()
+            try:
+                async for key, row in push.rows():
+                    columns = write(columns_of(key, row, schema))
+                    yield frames.row(columns, tombstone=row is None).encode()
+                outcome = push.outcome
+            except Exception as error:
+                # The answer has begun: only its last row can say that more was to come.
+                logger.exception("the answer of %s ends", push.id)
+                outcome = "", KsqlHttpError(500, str(error), error_code=SERVER_ERROR).body
+            yield frames.end(*outcome).encode()
         finally:
             await self.pushes.end(push)
 

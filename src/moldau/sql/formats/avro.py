@@ -15,7 +15,7 @@ from moldau.sql.formats import common, connect_schemas, connect_values, register
 from moldau.sql.formats.avro_flat import flat_reader, flat_writer
 from moldau.sql.formats.avro_values import reader, writer
 from moldau.sql.formats.common import CallableSerde, Row
-from moldau.sql.ports import Feature, RowSerde, SchemaRegistry
+from moldau.sql.ports import Feature, RowSerde, SchemaRegistry, references_of
 from moldau.sql.types import Column, SqlType
 
 NAMESPACE = "io.confluent.ksql.avro_schemas"
@@ -68,7 +68,9 @@ class AvroFormat:
         self, schema_type: str, text: str, features: frozenset[Feature], *, is_key: bool
     ) -> list[tuple[str, SqlType]]:
         common.check_features(features, _FEATURES)
-        schema = AvroData().connect_schema(AvroLanguage().parse(text, strict=False))
+        schema = AvroData().connect_schema(
+            AvroLanguage().parse(text, references_of(text), strict=False)
+        )
         if schema is None:
             raise KsqlException("The Avro schema is recursive: it has no columns")
         return connect_schemas.columns_of(
@@ -95,7 +97,7 @@ class AvroFormat:
             encode = lambda value: encoder.encode(to_value(value))  # noqa: E731
         else:
             _, text = registered.registered_schema(registry, self._schema_id)
-            avro = AvroLanguage().parse(text, strict=False)
+            avro = AvroLanguage().parse(text, references_of(text), strict=False)
             found = data.connect_schema(avro)
             if found is None:
                 raise KsqlException("The Avro schema is recursive: rows cannot be written with it")
@@ -135,7 +137,7 @@ def _registered_encoder(data: AvroData, schema: Schema, kind: SqlType) -> Callab
 
 
 def _reader(data: AvroData, text: str, kind: SqlType) -> Callable[[bytes], Any]:
-    avro = AvroLanguage().parse(text, strict=False)
+    avro = AvroLanguage().parse(text, references_of(text), strict=False)
     # Connect's rules say whether the types fit; most data need not go through its values.
     convert = connect_values.from_connect(kind, data.connect_schema(avro))
     direct = reader(kind, avro.root)

@@ -18,7 +18,7 @@ from moldau.data.schema import Schema
 from moldau.sql.formats import common, connect_schemas, connect_values, registered
 from moldau.sql.formats.common import CallableSerde, Row
 from moldau.sql.formats.json_writing import struct_writer, value_writer
-from moldau.sql.ports import Feature, RowSerde, SchemaRegistry
+from moldau.sql.ports import Feature, RowSerde, SchemaRegistry, references_of
 from moldau.sql.types import ArrayType, Column, MapType, SqlType, StructType
 
 _FEATURES = frozenset({common.WRAP_SINGLES, common.UNWRAP_SINGLES, common.SCHEMA_INFERENCE})
@@ -56,7 +56,7 @@ class JsonSchemaFormat:
         self, schema_type: str, text: str, features: frozenset[Feature], *, is_key: bool
     ) -> list[tuple[str, SqlType]]:
         common.check_features(features, _FEATURES)
-        schema = schema_to_connect(JsonSchemaLanguage().parse(text), _CONFIG)
+        schema = schema_to_connect(JsonSchemaLanguage().parse(text, references_of(text)), _CONFIG)
         return connect_schemas.columns_of(
             schema, features, is_key=is_key, keep_case=self._schema_id is not None
         )
@@ -97,7 +97,9 @@ class JsonSchemaFormat:
         """How values are written, and the text of their schema."""
         if self._schema_id is not None:
             _, text = registered.registered_schema(registry, self._schema_id)
-            named = schema_to_connect(JsonSchemaLanguage().parse(text), _CONFIG)
+            named = schema_to_connect(
+                JsonSchemaLanguage().parse(text, references_of(text)), _CONFIG
+            )
             return _through_connect(named, connect_values.to_registered(kind, named, "JSON")), text
         schema = connect_schemas.schema_of(columns, features)
         text = schema_from_connect(schema, _CONFIG).canonical_text
@@ -125,6 +127,6 @@ def _has_map(kind: SqlType) -> bool:
 
 
 def _reader(text: str, kind: SqlType) -> Callable[[bytes], Any]:
-    schema = schema_to_connect(JsonSchemaLanguage().parse(text), _CONFIG)
+    schema = schema_to_connect(JsonSchemaLanguage().parse(text, references_of(text)), _CONFIG)
     convert = connect_values.from_connect(kind, schema)
     return lambda payload: convert(value_to_connect(schema, parse(payload, decimals=True)))

@@ -13,7 +13,7 @@ from moldau.sql.errors import KsqlException
 from moldau.sql.formats import common, connect_schemas, connect_values, registered
 from moldau.sql.formats.common import CallableSerde, Row
 from moldau.sql.formats.errors import SerdeError
-from moldau.sql.ports import Feature, RowSerde, SchemaRegistry
+from moldau.sql.ports import Feature, RowSerde, SchemaRegistry, references_of
 from moldau.sql.types import Column, SqlType
 
 _UNWRAP = "unwrapPrimitives"
@@ -85,7 +85,7 @@ class ProtobufFormat:
         common.check_features(features, _FEATURES)
         schema = _connect_schema(
             _data(self._properties, enhanced=True, reads=True),
-            ProtobufLanguage().parse(text),
+            ProtobufLanguage().parse(text, references_of(text)),
             self._full_name,
         )
         return connect_schemas.columns_of(
@@ -130,7 +130,7 @@ class ProtobufFormat:
             proto = data.from_connect_schema(schema)
             to_value = connect_values.to_connect(kind, schema)
         else:
-            proto = ProtobufLanguage().parse(known[1])
+            proto = ProtobufLanguage().parse(known[1], references_of(known[1]))
             schema = _connect_schema(data, proto, self._full_name or proto.name)
             to_value = connect_values.to_registered(kind, schema, "Protobuf")
             if sum(1 for _ in proto.file.messages()) > 1:
@@ -190,7 +190,7 @@ def _encoder(
 
 def _reader(data: ProtobufData, text: str, kind: SqlType) -> Callable[[bytes], Any]:
     """Reads whichever message of the file the payload says it is."""
-    schema = ProtobufLanguage().parse(text)
+    schema = ProtobufLanguage().parse(text, references_of(text))
     readers: dict[tuple[int, ...], Callable[[bytes], Any]] = {}
 
     def read(payload: bytes) -> Any:

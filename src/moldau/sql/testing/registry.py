@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from moldau.sql.ports import SchemaText
+
 
 class MemoryRegistry:
     """Subjects and schemas; the same schema has the same id everywhere."""
@@ -27,7 +29,10 @@ class MemoryRegistry:
         known = [each for each, found in self._schemas.items() if found == (schema_type, text)]
         if schema_id is None:
             schema_id = known[0] if known else max(self._schemas, default=0) + 1
-        self._schemas[schema_id] = schema_type, text
+        # A text that is known may come again without what it refers to.
+        before = self._schemas.get(schema_id)
+        if before is None or before[1] != text or isinstance(text, SchemaText):
+            self._schemas[schema_id] = schema_type, text
         versions = self._subjects.setdefault(subject, [])
         if schema_id not in versions:
             versions.append(schema_id)

@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Final, Literal
 
-__all__ = ["Mode", "Phase", "Rule", "RuleSet", "matches", "rules_to_run"]
+__all__ = [
+    "Mode",
+    "Phase",
+    "Rule",
+    "RuleOverride",
+    "RuleSet",
+    "matches",
+    "overrides_of",
+    "rules_to_run",
+]
 
 Mode = Literal["WRITE", "READ", "UPGRADE", "DOWNGRADE"]
 Phase = Literal["domain", "encoding"]
@@ -98,7 +107,49 @@ class RuleSet:
         return any(_runs(each, mode) for each in self.migration)
 
 
-def rules_to_run(rule_set: RuleSet, mode: Mode, phase: Phase = "domain") -> tuple[Rule, ...]:
+@dataclass(frozen=True, slots=True)
+class RuleOverride:
+    """What a client decides about rules of one type, whatever the schema says; None: nothing."""
+
+    on_success: str | None = None
+    on_failure: str | None = None
+    disabled: bool | None = None
+
+    def applied(self, rule: Rule) -> Rule:
+        return replace(
+            rule,
+            on_success=rule.on_success if self.on_success is None else self.on_success,
+            on_failure=rule.on_failure if self.on_failure is None else self.on_failure,
+            disabled=rule.disabled if self.disabled is None else self.disabled,
+        )
+
+
+_NO_OVERRIDE: Final = RuleOverride()
+_OVERRIDES: Final = {"onsuccess": "on_success", "onfailure": "on_failure", "disabled": "disabled"}
+
+
+def overrides_of(config: Mapping[str, Any]) -> dict[str, RuleOverride]:
+    """By type of rule: `rule.executors.TYPE.onSuccess`, `.onFailure` and `.disabled`."""
+    given: dict[str, dict[str, Any]] = {}
+    for key, value in config.items():
+        parts = str(key).split(".")
+        if len(parts) != 4 or parts[:2] != ["rule", "executors"] or value is None:
+            continue
+        name = _OVERRIDES.get(parts[3].lower())
+        if name is not None:
+            text = str(value).strip()
+            given.setdefault(parts[2].upper(), {})[name] = (
+                text.lower() == "true" if name == "disabled" else text
+            )
+    return {type: RuleOverride(**values) for type, values in given.items()}
+
+
+def rules_to_run(
+    rule_set: RuleSet,
+    mode: Mode,
+    phase: Phase = "domain",
+    overrides: Mapping[str, RuleOverride] | None = None,
+) -> tuple[Rule, ...]:
     """In order. What was written last is read first, so reading and downgrading go backwards."""
     if rule_set.enable_at not in _HERE:
         return ()
@@ -109,7 +160,8 @@ def rules_to_run(rule_set: RuleSet, mode: Mode, phase: Phase = "domain") -> tupl
         rules = rule_set.encoding if phase == "encoding" else rule_set.domain
     if mode in ("READ", "DOWNGRADE"):
         rules = rules[::-1]
-    return tuple(each for each in rules if not each.disabled and _runs(each, mode))
+    decided = [(overrides or {}).get(each.type, _NO_OVERRIDE).applied(each) for each in rules]
+    return tuple(each for each in decided if not each.disabled and _runs(each, mode))
 
 
 def _runs(rule: Rule, mode: Mode) -> bool:
