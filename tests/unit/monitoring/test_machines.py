@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
+from moldau.metrics.history import decode, encode, key_of
 from moldau.metrics.parsing import Line, parse
 from moldau.monitoring.machine.alerts import Alerts, Condition
 from moldau.monitoring.machine.conditions import conditions_of
 from moldau.monitoring.machine.config import MonitorConfigError, read_config
 from moldau.monitoring.machine.dashboards import DASHBOARDS, as_grafana
-from moldau.metrics.history import decode, encode, key_of
 from moldau.monitoring.machine.lag import GroupState, LagTracker, PartitionLag, Place
 from moldau.monitoring.machine.objectives import Objective, Tracker
 from moldau.monitoring.machine.troubles import TROUBLES, at_pace, rules
