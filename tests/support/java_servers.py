@@ -1,5 +1,5 @@
-"""Cassandra, HDFS, YARN and Neo4j by Maven coordinate (`make parts`): servers on 127.0.0.1 for a run
-of tests, ended by the id of their process."""
+"""Cassandra, HDFS, YARN and Neo4j by Maven coordinate (`make parts`): servers on 127.0.0.1 for a
+run of tests, ended by the id of their process."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def running_hdfs(rpc_port: int | None = None) -> Iterator[str]:
 
 
 def yarn_missing() -> str | None:
-    """Hadoop's mini cluster also needs Log4j, which Spark has, and Bouncy Castle, which Neo4j has."""
+    """Hadoop's mini cluster also needs Log4j, which Spark has, and Bouncy Castle, as Neo4j does."""
     return java_server_missing("hdfs") or java_server_missing("neo4j")
 
 
