@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from moldau.invariant import of_type
 from moldau.pipelines.build import sinks
 from moldau.pipelines.build.frames import Flows
 from moldau.pipelines.definition import Drop, Pipeline, Rename, Topic
@@ -132,7 +133,8 @@ def test_what_is_certain_is_what_spark_makes_of_it(spark: Any) -> None:
         frame = spark.createDataFrame(rows, FRAME).coalesce(1)
         flow = Flows(spark, pipeline, "127.0.0.1:1", lambda source, frame=frame: frame).build()
         shown = "key" if key is not None else "cast(NULL AS BINARY) AS key"
-        parts.append(sinks.records(flow, pipeline).selectExpr(f"{number} AS query", shown, "value"))
+        records = sinks.records(flow, of_type(pipeline.sink, Topic), pipeline)
+        parts.append(records.selectExpr(f"{number} AS query", shown, "value"))
     found: list[list[Record]] = [[] for _ in QUERIES]
     for row in reduce(lambda one, other: one.unionAll(other), parts).collect():
         found[row.query].append((row.key and bytes(row.key), row.value and bytes(row.value)))

@@ -29,7 +29,9 @@ if TYPE_CHECKING:
         Table,
         Topic,
     )
+    from moldau.pipelines.definition.outputs import Output
     from moldau.pipelines.definition.pipeline import Pipeline
+    from moldau.pipelines.definition.relations import Join, Lookup, Window
     from moldau.pipelines.definition.scoring import Score
     from moldau.pipelines.definition.tables import (
         Avro,
@@ -69,8 +71,11 @@ __all__ = [
     "HeadersToColumns",
     "Iceberg",
     "Jdbc",
+    "Join",
     "Json",
+    "Lookup",
     "Mask",
+    "Output",
     "Parquet",
     "Pipeline",
     "PipelineError",
@@ -86,10 +91,15 @@ __all__ = [
     "Topic",
     "Trigger",
     "Watermark",
+    "Window",
     "Xml",
 ]
 
 _MODULES = {
+    "Window": "definition.relations",
+    "Lookup": "definition.relations",
+    "Join": "definition.relations",
+    "Output": "definition.outputs",
     "Avro": "definition.tables",
     "Mask": "definition.transforms",
     "HeadersToColumns": "definition.transforms",

@@ -439,12 +439,13 @@ def _endpoint(definition: Any, kind: str) -> str:
     from moldau.spark.tables import FORMATS
 
     ends = (
-        [definition[kind]] if kind in definition else list(definition.get("sources", {}).values())
+        [definition[kind]] if kind in definition else list(definition.get(f"{kind}s", {}).values())
     )
     parts = []
     for end in ends:
-        if "topic" in end or "topics" in end or "pattern" in end or "assign" in end:
-            names = end.get("topic") or end.get("topics") or end.get("pattern") or end.get("assign")
+        keys = ("topics", "topic", "route", "pattern", "assign")
+        names = next((end[key] for key in keys if end.get(key)), None)
+        if names is not None:
             parts.append(f"topic {', '.join(names) if isinstance(names, list) else names}")
         else:
             found = next((each for each in FORMATS if each in end), None)

@@ -22,7 +22,7 @@ from moldau.pipelines.errors import PipelineError
 
 __all__ = ["with_environment", "with_references"]
 
-_PARTS = ("source", "sources", "sink", "kafka", "checkpoint")
+_PARTS = ("source", "sources", "sink", "sinks", "kafka", "checkpoint")
 _PROVIDER: Final = "moldau"
 # Also Spark's own connector knows it by this name.
 _CLASS: Final = "org.apache.kafka.common.config.provider.DirectoryConfigProvider"

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from moldau.pipelines.build import records, transforms
+from moldau.pipelines.build import lookups, records, relations, transforms
 from moldau.pipelines.build.headers import writes_headers
 from moldau.pipelines.build.letters import letter
 from moldau.pipelines.build.machine.names import (
@@ -51,9 +51,10 @@ from moldau.pipelines.definition import (
     Topic,
     Watermark,
 )
-from moldau.pipelines.definition.model import FAIL, IGNORE, INPUT, Transforms
+from moldau.pipelines.definition.model import FAIL, IGNORE, INPUT, Shapes
+from moldau.pipelines.definition.relations import Join, Lookup, Window
 from moldau.pipelines.definition.scoring import Score
-from moldau.pipelines.definition.topic_options import producer_config
+from moldau.pipelines.definition.topic_options import consumer_config, producer_config
 from moldau.pipelines.errors import PipelineError
 from moldau.pipelines.machine.explaining import BAD_RECORD, explain, short
 
@@ -179,6 +180,7 @@ class Flows:
         if self.pipeline.dead_letter is not None:
             return True
         texts = [step.query for step in self.pipeline.steps if isinstance(step, Sql)]
+        texts += [output.sql for output in self.pipeline.sinks.values() if output.sql is not None]
         return any(mentions(text, "_value") for text in texts)
 
     def _linear(self) -> bool:
@@ -187,13 +189,16 @@ class Flows:
         names = {step.name for step in steps if step.name is not None} | set(self.pipeline.sources)
         return len(self.pipeline.sources) == 1 and not any(
             step.source is not None
+            or isinstance(step, Join)
             or (isinstance(step, Sql) and any(mentions(step.query, n) for n in names - {INPUT}))
             for step in steps
         )
 
     def _read_later(self, name: str, index: int) -> bool:
         return any(
-            step.source == name or (isinstance(step, Sql) and mentions(step.query, name))
+            step.source == name
+            or (isinstance(step, Join) and step.other == name)
+            or (isinstance(step, Sql) and mentions(step.query, name))
             for step in self.pipeline.steps[index + 1 :]
         )
 
@@ -204,7 +209,7 @@ class Flows:
             case Watermark():
                 return self._watermark(step, flow)
             case Sql():
-                return self._sql(step, views)
+                return self.sql(step, views)
             case Python():
                 return self._python(step, self.untagged(flow))
             case RowStep():
@@ -218,10 +223,32 @@ class Flows:
                 self._has(flow, step.columns, step)
                 named = flow.implicit - set(step.columns)
                 return flow.over(flow.frame.withColumnsRenamed(dict(step.columns)), implicit=named)
+            case Window():
+                good = self.untagged(flow)
+                self._has(good, [step.time, *step.by], step)
+                frame = relations.windowed(step, good.frame)
+                return Flow(frame, ran_user_code=good.ran_user_code).over(frame)
+            case Join():
+                return self._join(step, self.untagged(flow), self.untagged(views[step.other]))
+            case Lookup():
+                return self._lookup(step, flow)
             case _:
                 return self._transform(step, flow)
 
-    def _transform(self, step: Transforms, flow: Flow) -> Flow:
+    def _join(self, step: Join, left: Flow, right: Flow) -> Flow:
+        """Of the records themselves nothing is left, as a row has two of them."""
+        frames = [one.frame.select(*[f"`{name}`" for name in one.visible]) for one in (left, right)]
+        frame = relations.joined(step, *frames)
+        return Flow(frame, ran_user_code=left.ran_user_code or right.ran_user_code).over(frame)
+
+    def _lookup(self, step: Lookup, flow: Flow) -> Flow:
+        config = consumer_config(self.pipeline.kafka, bootstrap=self.bootstrap)
+        frame = lookups.looked_up(self.spark, step, flow.frame, config)
+        # What a key has depends on when it is asked.
+        result = flow.over(frame, tagged=True, ran_user_code=True)
+        return result if self.pipeline.dead_letter is not None else self.untagged(result)
+
+    def _transform(self, step: Shapes, flow: Flow) -> Flow:
         match step:
             case Flatten():
                 self._has(flow, step.columns, step)
@@ -252,7 +279,7 @@ class Flows:
         self._has(flow, [step.column], step)
         return flow.over(flow.frame.withWatermark(step.column, step.delay))
 
-    def _sql(self, step: Sql, views: Mapping[str, Flow]) -> Flow:
+    def sql(self, step: Sql, views: Mapping[str, Flow]) -> Flow:
         used = {name: flow for name, flow in views.items() if mentions(step.query, name)}
         flow = used.get(INPUT)
         if len(used) == 1 and flow is not None:
@@ -298,7 +325,9 @@ class Flows:
         return flow.over(frame, implicit=implicit)
 
     def _row_steps_follow(self, step: Step) -> bool:
-        later = self.pipeline.steps[self.pipeline.steps.index(step) + 1 :]
+        steps = self.pipeline.steps
+        # The SQL of one of several sinks is none of the steps.
+        later = steps[steps.index(step) + 1 :] if step in steps else ()
         return any(isinstance(one, RowStep | Cast) for one in later)
 
     def _not_named(
@@ -372,29 +401,8 @@ class Flows:
             ) from None
 
     def _cast(self, step: Cast, flow: Flow) -> Flow:
-        from pyspark.sql import functions as F
-
         self._has(flow, step.columns, step)
-        quoted = {name: f"`{name}`" for name in step.columns}
-        cast = {name: F.col(quoted[name]).try_cast(kind) for name, kind in step.columns.items()}
-        wrong = [
-            F.when(
-                F.col(quoted[name]).isNotNull() & cast[name].isNull(),
-                F.concat(
-                    F.lit(f"column {name!r} is no {kind.upper()}: "),
-                    F.substring(F.col(quoted[name]).cast("string"), 1, 100),
-                ),
-            )
-            for name, kind in step.columns.items()
-        ]
-        message = F.concat_ws("; ", *wrong)
-        reason = records.error(records.TRANSFORMATION, "cast", "CastError", message)
-        known = F.col(ERROR) if flow.tagged else records.no_error()
-        marked = F.when(known.isNull() & (message != ""), reason).otherwise(known)
-        frame = flow.frame.withColumn("__marked", marked)
-        # The verdict is on the values before they are cast, so it is fixed first.
-        frame = frame.withColumns(cast).drop(ERROR).withColumnRenamed("__marked", ERROR)
-        result = flow.over(frame, tagged=True)
+        result = flow.over(transforms.cast(step, flow.frame), tagged=True)
         return result if self.pipeline.dead_letter is not None else self.untagged(result)
 
     def _has(self, flow: Flow, names: Any, step: Step) -> None:

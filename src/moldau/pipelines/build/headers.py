@@ -14,9 +14,11 @@ def reads_headers(pipeline: Pipeline) -> bool:
     if any(isinstance(step, HeadersToColumns | ColumnsToHeaders) for step in pipeline.steps):
         return True
     texts = [step.query for step in pipeline.steps if isinstance(step, Sql)]
-    if isinstance(pipeline.sink, Topic):
-        sink = pipeline.sink
-        texts += [text for text in (sink.key, *sink.header_expressions()) if text]
+    texts += [output.sql for output in pipeline.sinks.values() if output.sql is not None]
+    for sink in pipeline.ends().values():
+        if isinstance(sink, Topic):
+            given = (sink.key, sink.route, *sink.header_expressions())
+            texts += [text for text in given if text]
     return any(mentions(text, HEADERS) for text in texts)
 
 

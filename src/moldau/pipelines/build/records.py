@@ -16,6 +16,7 @@ from moldau.pipelines.definition import Topic
 from moldau.pipelines.errors import PipelineError
 
 _CORRUPT = "__corrupt"
+_MARKED = "__marked"
 _SHOWN_SIZE_MAX = 100
 VALUE_CONVERTER = "VALUE_CONVERTER"
 TRANSFORMATION = "TRANSFORMATION"
@@ -42,6 +43,16 @@ def error(stage: str, executing: str, exception: str, message: Any) -> Any:
         message.alias("message"),
         F.lit(None).cast("string").alias("stacktrace"),
     )
+
+
+def marked(frame: Any, message: Any, executing: str, exception: str, *, tagged: bool) -> Any:
+    """The frame with `__error` for good rows that have a message; bad ones stay as they are."""
+    from pyspark.sql import functions as F
+
+    known = F.col(ERROR) if tagged else no_error()
+    reason = error(TRANSFORMATION, executing, exception, message)
+    verdict = F.when(known.isNull() & message.isNotNull(), reason).otherwise(known)
+    return frame.withColumn(_MARKED, verdict).drop(ERROR).withColumnRenamed(_MARKED, ERROR)
 
 
 def parsed(spark: Any, frame: Any, source: Topic, *, keep_value: bool, base: str) -> Any:

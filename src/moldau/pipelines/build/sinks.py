@@ -11,38 +11,38 @@ from typing import Any
 from moldau.invariant import of_type
 from moldau.pipelines.build.frames import Flow
 from moldau.pipelines.build.headers import writes_headers
+from moldau.pipelines.build.keys import as_bytes, key_of
 from moldau.pipelines.build.letters import HEADERS_TYPE
 from moldau.pipelines.build.letters import letter as letter_of
 from moldau.pipelines.build.machine.batches import TopicBatches
-from moldau.pipelines.build.machine.names import HEADERS, LETTER
+from moldau.pipelines.build.machine.names import HEADERS, LETTER, ROUTE
 from moldau.pipelines.build.machine.sql_text import ERROR
 from moldau.pipelines.build.records import has_id_in_header, value_of
 from moldau.pipelines.build.sources import connector_of
 from moldau.pipelines.build.table_options import table_options
-from moldau.pipelines.definition import Pipeline, Topic
+from moldau.pipelines.definition import Pipeline, Table, Topic
 from moldau.pipelines.definition.model import APPEND, UPDATE
 from moldau.pipelines.definition.topic_options import sink_options
 from moldau.pipelines.errors import PipelineError
-from moldau.pipelines.machine.explaining import short
 from moldau.spark import tables
 
 _PARTS = ("key", "value", "headers", "partition", "timestamp")
 
 
-def records(flow: Flow, pipeline: Pipeline) -> Any:
+def records(flow: Flow, sink: Topic, pipeline: Pipeline) -> Any:
     """The flow's rows as records: topic, key, value and what else the sink has expressions for."""
     from pyspark.sql import functions as F
 
-    sink = of_type(pipeline.sink, Topic)
+    topic = F.col(ROUTE) if ROUTE in flow.columns else F.lit(sink.topic)
     given = _expressions(flow, sink, pipeline)
     if not flow.tagged:
         return flow.frame.select(
-            F.lit(sink.topic).alias("topic"), *[one.alias(name) for name, one in given.items()]
+            topic.alias("topic"), *[one.alias(name) for name, one in given.items()]
         )
     letter = letter_of(list(flow.columns), flow.implicit, pipeline=pipeline.name)
     rows = flow.frame.withColumn(LETTER, letter)
     good = F.col(ERROR).isNull()
-    columns = {"topic": F.when(good, F.lit(sink.topic)).otherwise(F.lit(pipeline.dead_letter))}
+    columns = {"topic": F.when(good, topic).otherwise(F.lit(pipeline.dead_letter))}
     for name in _PARTS:
         if name in ("key", "value", "headers"):
             bad = F.col(LETTER)[name]
@@ -57,13 +57,13 @@ def _expressions(flow: Flow, sink: Topic, pipeline: Pipeline) -> dict[str, Any]:
 
     made = {"value": value_of(sink, flow.visible, base=pipeline.base)}
     if sink.key is not None:
-        made["key"] = _key(flow, sink)
+        made["key"] = key_of(flow.frame, sink.key, sink.place, "sink: key")
     if isinstance(sink.headers, str):
         made["headers"] = F.expr(sink.headers).cast(HEADERS_TYPE)
     elif sink.headers:
         made["headers"] = F.array(
             *[
-                F.struct(F.lit(name).alias("key"), _bytes(F.expr(text)).alias("value"))
+                F.struct(F.lit(name).alias("key"), as_bytes(F.expr(text)).alias("value"))
                 for name, text in sink.headers.items()
             ]
         ).cast(HEADERS_TYPE)
@@ -94,28 +94,6 @@ def _own_headers(flow: Flow, sink: Topic) -> Any:
     return F.col(HEADERS).cast(HEADERS_TYPE)
 
 
-def _key(flow: Flow, sink: Topic) -> Any:
-    """Bytes and text as they are, numbers and times as text, what has fields as JSON."""
-    from pyspark.sql import functions as F
-
-    try:
-        kind = flow.frame.select(F.expr(str(sink.key))).schema.fields[0].dataType.typeName()
-    except Exception as failure:
-        raise PipelineError(
-            f"sink: key: {short(failure)}",
-            where=str(sink.place) if sink.place else None,
-            detail=str(failure),
-        ) from None
-    key = F.expr(str(sink.key))
-    if kind in ("struct", "map", "array"):
-        return F.to_json(key).cast("binary")
-    return _bytes(key) if kind != "binary" else key
-
-
-def _bytes(column: Any) -> Any:
-    return column.cast("string").cast("binary")
-
-
 def letters(branches: list[Any], pipeline: Pipeline) -> Any:
     """The branches' dead letters as records for their topic."""
     from pyspark.sql import functions as F
@@ -141,7 +119,7 @@ def with_letters(good: Any, branches: list[Any], pipeline: Pipeline) -> Any:
 def start(spark: Any, frame: Any, pipeline: Pipeline, bootstrap: str, checkpoint: str) -> Any:
     if isinstance(pipeline.sink, Topic):
         return _start_topic(spark, frame, pipeline, bootstrap, checkpoint, pipeline.name)
-    sink = pipeline.sink
+    sink = of_type(pipeline.sink, Table)
     try:
         return tables.start_sink(
             frame,

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from moldau.pipelines.build import sinks
+from moldau.pipelines.build import several, sinks
 from moldau.pipelines.build.environment import with_environment, with_references
-from moldau.pipelines.build.frames import Flows
+from moldau.pipelines.build.frames import Flow, Flows
+from moldau.pipelines.build.routing import routed
 from moldau.pipelines.build.scoring import load_model
 from moldau.pipelines.build.sources import Sources
 from moldau.pipelines.build.topics import make_topics
@@ -31,6 +32,8 @@ class _Built:
     main: Any
     letters: Any | None
     sources: tuple[Sources, ...]
+    #: What is known of the rows that go to several sinks.
+    flow: Flow | None = None
 
     def close(self) -> None:
         for sources in self.sources:
@@ -58,7 +61,7 @@ def start(
     folder = _checkpoint(pipeline, checkpoint)
     with _quiet(), _explaining(pipeline), closing(_build(spark, pipeline, bootstrap)) as built:
         make_topics(pipeline, bootstrap=bootstrap)
-        started = [sinks.start(spark, built.main, pipeline, bootstrap, f"{folder}/query")]
+        started = [_start(spark, built, pipeline, bootstrap, f"{folder}/query")]
         if built.letters is None:
             return started
         try:
@@ -69,6 +72,12 @@ def start(
             started[0].stop()
             raise
         return [*started, query]
+
+
+def _start(spark: Any, built: _Built, pipeline: Pipeline, bootstrap: str, checkpoint: str) -> Any:
+    if built.flow is not None:
+        return several.start(built.main, built.flow, pipeline, bootstrap, checkpoint)
+    return sinks.start(spark, built.main, pipeline, bootstrap, checkpoint)
 
 
 def check(definition: Pipeline, spark: Any = None, *, bootstrap: str = "127.0.0.1:9092") -> None:
@@ -105,8 +114,12 @@ def _build(spark: Any, pipeline: Pipeline, bootstrap: str) -> _Built:
     sources = Sources(spark, pipeline, bootstrap, group=pipeline.name)
     flows = Flows(spark, pipeline, bootstrap, sources.read)
     flow = flows.build()
+    if pipeline.sinks:
+        several.check_sinks(flows, flow)
+        return _Built(several.rows_of(flows, flow), None, (sources,), flow)
     if isinstance(pipeline.sink, Topic):
-        records = sinks.records(flow, pipeline)
+        flow = routed(flows, flow, pipeline.sink)
+        records = sinks.records(flow, pipeline.sink, pipeline)
         return _Built(sinks.with_letters(records, flows.letters, pipeline), None, (sources,))
     flow = flows.untagged(flow)
     main = flow.frame.select(*[f"`{name}`" for name in flow.visible])

@@ -21,8 +21,10 @@ def make_topics(pipeline: Pipeline, *, bootstrap: str) -> None:
     Raises what the client raises if the cluster cannot be reached. A topic that may not be made is
     none of our business: it may be there, and if not, the first write says so.
     """
-    sink = pipeline.sink.topic if isinstance(pipeline.sink, Topic) else None
-    wanted = [name for name in (sink, pipeline.dead_letter) if name is not None]
+    sinks = [sink for sink in pipeline.ends().values() if isinstance(sink, Topic)]
+    wanted = [topic for sink in sinks for topic in sink.written]
+    if pipeline.dead_letter is not None:
+        wanted.append(pipeline.dead_letter)
     if not wanted:
         return
     with Admin(_config(pipeline.kafka, bootstrap)) as admin:

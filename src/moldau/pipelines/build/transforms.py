@@ -11,7 +11,8 @@ from typing import Any
 from moldau.pipelines.build.letters import HEADERS_TYPE
 from moldau.pipelines.build.machine.names import HEADERS, METADATA
 from moldau.pipelines.build.machine.sql_text import ERROR
-from moldau.pipelines.build.records import quoted
+from moldau.pipelines.build.records import TRANSFORMATION, error, no_error, quoted
+from moldau.pipelines.definition.model import Cast
 from moldau.pipelines.definition.transforms import (
     HASH,
     PARTIAL,
@@ -26,7 +27,15 @@ from moldau.pipelines.definition.transforms import (
 )
 from moldau.pipelines.errors import PipelineError
 
-__all__ = ["deduplicated", "exploded", "flattened", "masked", "with_columns", "with_headers"]
+__all__ = [
+    "cast",
+    "deduplicated",
+    "exploded",
+    "flattened",
+    "masked",
+    "with_columns",
+    "with_headers",
+]
 
 _POSITION = "__position"
 _NESTED = ("struct", "array", "map")
@@ -128,6 +137,30 @@ def _partly(text: Any, rule: MaskRule) -> Any:
         F.substring(text, -rule.last, rule.last) if rule.last else F.lit(""),
     )
     return F.when(size > shown, hidden).otherwise(F.repeat(F.lit(rule.sign), size))
+
+
+def cast(step: Cast, frame: Any) -> Any:
+    """The frame with columns of other types; `__error` says what is no value of its type."""
+    from pyspark.sql import functions as F
+
+    made = {name: F.col(f"`{name}`").try_cast(kind) for name, kind in step.columns.items()}
+    wrong = [
+        F.when(
+            F.col(f"`{name}`").isNotNull() & made[name].isNull(),
+            F.concat(
+                F.lit(f"column {name!r} is no {kind.upper()}: "),
+                F.substring(F.col(f"`{name}`").cast("string"), 1, 100),
+            ),
+        )
+        for name, kind in step.columns.items()
+    ]
+    message = F.concat_ws("; ", *wrong)
+    reason = error(TRANSFORMATION, "cast", "CastError", message)
+    known = F.col(ERROR) if ERROR in frame.columns else no_error()
+    marked = F.when(known.isNull() & (message != ""), reason).otherwise(known)
+    # The verdict is on the values before they are cast, so it is fixed first.
+    rows = frame.withColumn("__marked", marked).withColumns(made)
+    return rows.drop(ERROR).withColumnRenamed("__marked", ERROR)
 
 
 def exploded(step: Explode, frame: Any) -> Any:

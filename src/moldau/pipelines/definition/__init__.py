@@ -21,8 +21,10 @@ from moldau.pipelines.definition.model import (
     Table,
     Topic,
 )
+from moldau.pipelines.definition.outputs import Output
 from moldau.pipelines.definition.pipeline import Pipeline
 from moldau.pipelines.definition.places import Place
+from moldau.pipelines.definition.relations import Join, Lookup, Window
 from moldau.pipelines.definition.scoring import Score
 from moldau.pipelines.definition.tables import (
     Avro,
@@ -63,8 +65,11 @@ __all__ = [
     "HeadersToColumns",
     "Iceberg",
     "Jdbc",
+    "Join",
     "Json",
+    "Lookup",
     "Mask",
+    "Output",
     "Parquet",
     "Pipeline",
     "Place",
@@ -81,5 +86,6 @@ __all__ = [
     "Topic",
     "Trigger",
     "Watermark",
+    "Window",
     "Xml",
 ]

@@ -6,13 +6,21 @@ same checks hold for YAML, for Python and for what the registry keeps.
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from itertools import product
 from typing import Protocol
 
+from moldau.pipelines.definition.mistakes import (
+    VIEW,
+    Mistake,
+    Path,
+    delay,
+    mistake,
+    suggestion,
+    topic_name,
+)
 from moldau.pipelines.definition.model import (
     APPEND,
     COMPLETE,
@@ -20,23 +28,17 @@ from moldau.pipelines.definition.model import (
     IGNORE,
     INPUT,
     UPDATE,
-    Cast,
-    Drop,
-    Rename,
     Sink,
     Source,
-    Sql,
     Step,
     Table,
     Topic,
-    Transforms,
-    Watermark,
 )
+from moldau.pipelines.definition.outputs import Output
 from moldau.pipelines.definition.places import Place
 from moldau.pipelines.definition.secrets import is_put_in_later
+from moldau.pipelines.definition.step_checks import step_mistakes
 from moldau.pipelines.definition.topic_options import sink_options, source_options
-from moldau.pipelines.definition.transform_checks import transform_mistakes
-from moldau.pipelines.definition.triggers import is_interval
 from moldau.pipelines.errors import DefinitionError, PipelineError
 from moldau.spark import tables
 from moldau.spark.sink.machine.options import parse as sink_parser
@@ -70,8 +72,6 @@ CONNECTORS = ("auto", "moldau", "kafka")
 ENGINES = ("auto", "spark", "task")
 
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,200}")
-_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
-_VIEW = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 _DEAD_LETTER_QUERY = ".dead-letter"
 _ANY_CLUSTER = "127.0.0.1:9092"
 
@@ -88,6 +88,9 @@ class Checkable(Protocol):
     @property
     def sink(self) -> Sink | None: ...
     @property
+    def sinks(self) -> Mapping[str, Output]: ...
+    def ends(self) -> Mapping[str, Sink]: ...
+    @property
     def output_mode(self) -> str: ...
     @property
     def dead_letter(self) -> str | None: ...
@@ -101,19 +104,6 @@ class Checkable(Protocol):
     def kafka(self) -> Mapping[str, str]: ...
     @property
     def place(self) -> Place | None: ...
-
-
-Path = tuple[str | int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Mistake:
-    """`path` leads to the option that it is about; `place` is used where no document is known."""
-
-    place: Place | None
-    path: Path
-    message: str
-    hint: str | None
 
 
 def check(pipeline: Checkable) -> None:
@@ -134,62 +124,40 @@ def mistakes(
         yield PipelineError(found.message, where=where, hint=found.hint)
 
 
-def path_of(where: str) -> Path:
-    """`sources.orders` and `steps[2]` as paths."""
-    if where.startswith("steps["):
-        return ("steps", int(where[6:-1]))
-    return tuple(where.split(".", 1))
-
-
-def _mistakes(pipeline: Checkable) -> Iterable[_Mistake]:
+def _mistakes(pipeline: Checkable) -> Iterable[Mistake]:
     yield from _name(pipeline)
     if not pipeline.sources:
-        yield _mistake(pipeline.place, "source: missing", "e.g. source: {topic: orders}")
+        yield mistake(pipeline.place, "source: missing", "e.g. source: {topic: orders}")
     for name, source in pipeline.sources.items():
         where = "source" if name == INPUT else f"sources.{name}"
-        if not _VIEW.fullmatch(name):
-            yield _mistake(source.place, f"{where}: {name!r} cannot be the name of a view in SQL")
+        if not VIEW.fullmatch(name):
+            yield mistake(source.place, f"{where}: {name!r} cannot be the name of a view in SQL")
         found = list(_source(source, where))
         yield from found
         if isinstance(source, Topic) and not found:
             yield from _values(source, pipeline, where)
     if pipeline.sources and not any(source.streaming for source in pipeline.sources.values()):
-        yield _mistake(pipeline.place, "source: none is streaming, so there is nothing to wait for")
-    yield from _steps(pipeline)
+        yield mistake(pipeline.place, "source: none is streaming, so there is nothing to wait for")
+    yield from step_mistakes(pipeline)
     yield from _sink(pipeline)
     yield from _errors(pipeline)
 
 
-def suggestion(name: str, known: Iterable[str]) -> str | None:
-    """The known name that was probably meant."""
-    by_lower = {one.lower(): one for one in known}
-    near = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.6)
-    return f"did you mean {by_lower[near[0]]!r}?" if near else None
-
-
-def _mistake(
-    place: Place | None, message: str, hint: str | None = None, *, at: str | None = None
-) -> _Mistake:
-    """`at` is the option, if it is not the one that the message begins with."""
-    where = message.partition(": ")[0]
-    return _Mistake(place, path_of(where) + (() if at is None else (at,)), message, hint)
-
-
-def _name(pipeline: Checkable) -> Iterable[_Mistake]:
+def _name(pipeline: Checkable) -> Iterable[Mistake]:
     name = pipeline.name
     if not isinstance(name, str) or not _NAME.fullmatch(name) or name in (".", ".."):
-        yield _mistake(
+        yield mistake(
             pipeline.place, f"name: {name!r} may only have letters, digits, '.', '_' and '-'"
         )
     elif name.endswith(_DEAD_LETTER_QUERY):
-        yield _mistake(
+        yield mistake(
             pipeline.place, f"name: must not end with {_DEAD_LETTER_QUERY!r}, which names queries"
         )
 
 
-def _source(source: Source, where: str) -> Iterable[_Mistake]:
+def _source(source: Source, where: str) -> Iterable[Mistake]:
     if source.watermark:
-        yield from _delay(source.watermark, where)
+        yield from delay(source.watermark, where)
     if isinstance(source, Table):
         yield from _table(source, "source", where)
         return
@@ -200,15 +168,15 @@ def _source(source: Source, where: str) -> Iterable[_Mistake]:
     ]
     if len(given) != 1:
         listed = " and ".join(given) or "none"
-        yield _mistake(
+        yield mistake(
             source.place, f"{where}: exactly one of topic, topics, pattern and assign, not {listed}"
         )
     for topic in (source.topic, *source.topics):
         if topic is not None:
-            yield from _topic_name(topic, source.place, where)
-    for name in ("key", "headers", "partition", "timestamp"):
+            yield from topic_name(topic, source.place, where)
+    for name in ("route", "key", "headers", "partition", "timestamp"):
         if getattr(source, name) is not None:
-            yield _mistake(source.place, f"{where}: {name!r} is an option of sinks only", at=name)
+            yield mistake(source.place, f"{where}: {name!r} is an option of sinks only", at=name)
     yield from _settings(source, where)
     yield from _format(source, SOURCE_FORMATS, where)
     needs_schema = source.format in ("json", "csv", "avro", "protobuf")
@@ -216,35 +184,31 @@ def _source(source: Source, where: str) -> Iterable[_Mistake]:
         kind = {"avro": "the Avro schema", "protobuf": "the message's name"}.get(
             source.format, 'columns as DDL, e.g. schema: "id STRING, amount DOUBLE"'
         )
-        yield _mistake(
+        yield mistake(
             source.place,
             f"{where}: format {source.format!r} needs a schema: {kind}",
             "format: string gives the value as it is",
         )
     if source.format in ("string", "binary") and source.schema:
-        yield _mistake(
-            source.place, f"{where}: format {source.format!r} has no schema", at="schema"
-        )
+        yield mistake(source.place, f"{where}: format {source.format!r} has no schema", at="schema")
 
 
-def _format(topic: Topic, known: Iterable[str], where: str) -> Iterable[_Mistake]:
+def _format(topic: Topic, known: Iterable[str], where: str) -> Iterable[Mistake]:
     if topic.format not in known:
-        yield _mistake(
+        yield mistake(
             topic.place,
             f"{where}: unknown format {topic.format!r}",
             suggestion(topic.format, known) or f"known are {', '.join(known)}",
             at="format",
         )
     if topic.format == "json-schema" and not _has_registry(topic):
-        yield _mistake(
+        yield mistake(
             topic.place,
             f"{where}: format 'json-schema' needs a registry",
             "options: {schema.registry.url: http://127.0.0.1:8081}",
         )
     if topic.options and topic.format in ("string", "binary"):
-        yield _mistake(
-            topic.place, f"{where}: format {topic.format!r} has no options", at="options"
-        )
+        yield mistake(topic.place, f"{where}: format {topic.format!r} has no options", at="options")
 
 
 def _has_registry(topic: Topic) -> bool:
@@ -254,28 +218,27 @@ def _has_registry(topic: Topic) -> bool:
     )
 
 
-def _topic_name(topic: str, place: Place | None, where: str) -> Iterable[_Mistake]:
-    if not _TOPIC.fullmatch(topic) or topic in (".", ".."):
-        yield _mistake(place, f"{where}: {topic!r} cannot be the name of a topic", at="topic")
-
-
 def unknown_settings(names: Iterable[str], *, sink: bool) -> Iterable[tuple[str, str | None]]:
     """The options of a topic that there are not, each with what was probably meant."""
     known = SINK_SETTINGS if sink else SOURCE_SETTINGS
     lower = {name.lower() for name in known}
     own: tuple[str, ...] = ("topic", "format", "schema", "options")
-    own += ("key", "headers", "partition", "timestamp") if sink else ("topics", "pattern", "assign")
+    own += (
+        ("topics", "route", "key", "headers", "partition", "timestamp")
+        if sink
+        else ("topics", "pattern", "assign")
+    )
     for name in names:
         if name.lower() not in lower and not name.lower().startswith("kafka."):
             yield name, suggestion(name, (*own, "watermark", *known))
 
 
-def _settings(topic: Topic, where: str) -> Iterable[_Mistake]:
-    for name, hint in unknown_settings(topic.settings, sink=where == "sink"):
-        yield _mistake(topic.place, f"{where}: unknown option {name!r}", hint, at=name)
+def _settings(topic: Topic, where: str) -> Iterable[Mistake]:
+    for name, hint in unknown_settings(topic.settings, sink=where.startswith("sink")):
+        yield mistake(topic.place, f"{where}: unknown option {name!r}", hint, at=name)
     for name in topic.settings:
         if name.lower() == "kafka.bootstrap.servers":
-            yield _mistake(
+            yield mistake(
                 topic.place,
                 f"{where}: the cluster is the deployment's, not the definition's",
                 "leave out kafka.bootstrap.servers",
@@ -283,13 +246,13 @@ def _settings(topic: Topic, where: str) -> Iterable[_Mistake]:
             )
 
 
-def _values(topic: Topic, pipeline: Checkable, where: str) -> Iterable[_Mistake]:
+def _values(topic: Topic, pipeline: Checkable, where: str) -> Iterable[Mistake]:
     """What the source and the sink themselves have to say about their options' values."""
     if is_put_in_later(f"{topic.settings} {pipeline.kafka}"):
         # It is checked then.
         return
     try:
-        if where == "sink":
+        if where.startswith("sink"):
             given = sink_options(topic, pipeline.kafka, bootstrap=_ANY_CLUSTER)
             sink_parser(given | {"checkpointLocation": "-"}, is_stream=True)
         else:
@@ -301,10 +264,10 @@ def _values(topic: Topic, pipeline: Checkable, where: str) -> Iterable[_Mistake]
         named = re.match(r"Option '([^']+)'", str(error))
         given_as = {name.lower(): name for name in topic.settings}
         at = given_as.get(named[1].lower()) if named else None
-        yield _mistake(topic.place, f"{where}: {error}", at=at)
+        yield mistake(topic.place, f"{where}: {error}", at=at)
 
 
-def _table(table: Table, role: str, where: str) -> Iterable[_Mistake]:
+def _table(table: Table, role: str, where: str) -> Iterable[Mistake]:
     options = dict(table.options)
     if is_put_in_later(options):
         return
@@ -318,121 +281,87 @@ def _table(table: Table, role: str, where: str) -> Iterable[_Mistake]:
         message = error.message.removeprefix(f"{table.kind} {role}: ")
         named = re.search(r"'([^']+)'", message)
         at = named[1] if named and named[1] in table.options else None
-        yield _mistake(table.place, f"{where}: {message}", _as_hint(error.hint), at=at)
+        yield mistake(table.place, f"{where}: {message}", _as_hint(error.hint), at=at)
 
 
 def _as_hint(text: str) -> str | None:
     return text[:1].lower() + text[1:] if text else None
 
 
-def _steps(pipeline: Checkable) -> Iterable[_Mistake]:
-    known = set(pipeline.sources)
-    several = len(pipeline.sources) > 1 and INPUT not in pipeline.sources
-    for index, step in enumerate(pipeline.steps):
-        if step is None:
-            continue
-        where = f"steps[{index}]"
-        if step.name is not None and not _VIEW.fullmatch(step.name):
-            yield _mistake(
-                step.place, f"{where}: name {step.name!r} cannot be a view's in SQL", at="name"
-            )
-        elif step.name is not None and (step.name in known or step.name == INPUT):
-            yield _mistake(
-                step.place, f"{where}: there is already something named {step.name!r}", at="name"
-            )
-        if step.source is not None and step.source not in known | {INPUT}:
-            yield _mistake(
-                step.place,
-                f"{where}: from: there is no source or earlier step {step.source!r}",
-                suggestion(step.source, known),
-                at="from",
-            )
-        if several and index == 0 and step.source is None and not isinstance(step, Sql):
-            yield _mistake(
-                step.place,
-                f"{where}: with several sources the first step must name its source",
-                f"from: {next(iter(pipeline.sources))}",
-            )
-        yield from _step(step, where)
-        if isinstance(step, Transforms):
-            yield from _transform(step, where, pipeline, pipeline.steps[:index])
-        if step.name is not None:
-            known.add(step.name)
-    if several and not pipeline.steps:
-        yield _mistake(pipeline.place, "steps: several sources need a step that joins them")
-
-
-def _step(step: Step, where: str) -> Iterable[_Mistake]:
-    if isinstance(step, Watermark):
-        yield from _delay(step, where)
-    if isinstance(step, Sql) and not step.query.strip():
-        yield _mistake(step.place, f"{where}: sql: empty")
-    if isinstance(step, Sql) and step.source is not None:
-        yield _mistake(
-            step.place, f"{where}: from: a SQL step names its view in the query", at="from"
-        )
-    if isinstance(step, Cast | Drop | Rename) and not step.columns:
-        yield _mistake(step.place, f"{where}: no column is named")
-
-
-def _transform(
-    step: Transforms, where: str, pipeline: Checkable, earlier: Sequence[Step | None]
-) -> Iterable[_Mistake]:
-    for wrong in transform_mistakes(step, pipeline, earlier):
-        path = (*path_of(where), step.KIND, *wrong.at)
-        yield _Mistake(step.place, path, f"{where}: {step.KIND}: {wrong.message}", wrong.hint)
-
-
-def _delay(watermark: Watermark, where: str) -> Iterable[_Mistake]:
-    if not is_interval(watermark.delay):
-        yield _mistake(
-            watermark.place,
-            f"{where}: watermark: delay {watermark.delay!r} is no time",
-            "e.g. 10 minutes",
-            at="watermark",
-        )
-
-
-def _sink(pipeline: Checkable) -> Iterable[_Mistake]:
+def _sink(pipeline: Checkable) -> Iterable[Mistake]:
     sink = pipeline.sink
     if pipeline.output_mode not in (APPEND, UPDATE, COMPLETE):
-        yield _mistake(
+        yield mistake(
             pipeline.place,
             f"outputMode: unknown mode {pipeline.output_mode!r}",
             suggestion(pipeline.output_mode, (APPEND, UPDATE, COMPLETE))
             or "known are append, update and complete",
         )
-    if sink is None:
-        return
+    if sink is not None:
+        yield from _end(pipeline, sink, "sink")
+    if sink is None and not pipeline.sinks:
+        yield mistake(pipeline.place, "sink: missing", "e.g. sink: {topic: orders}")
+    if sink is not None and pipeline.sinks:
+        yield mistake(pipeline.place, "sinks: give either 'sink' or 'sinks'")
+    for name, output in pipeline.sinks.items():
+        where = f"sinks.{name}"
+        if not VIEW.fullmatch(name):
+            yield mistake(output.sink.place, f"{where}: a name has letters, digits and '_'")
+        if output.sql is not None and not output.sql.strip():
+            yield mistake(output.sink.place, f"{where}: sql: empty", at="sql")
+        elif output.sql is not None and not output.is_plain:
+            yield mistake(
+                output.sink.place,
+                f"{where}: sql: must be a plain SELECT ... FROM input [WHERE ...], because each "
+                "batch is asked by itself",
+                "group, join and order in a step",
+                at="sql",
+            )
+        yield from _end(pipeline, output.sink, where)
+    if pipeline.sinks and pipeline.connector == "kafka":
+        yield mistake(
+            pipeline.place,
+            "connector: 'kafka' is at least once and cannot write several sinks",
+            "connector: auto or moldau",
+        )
+
+
+def _end(pipeline: Checkable, sink: Sink, where: str) -> Iterable[Mistake]:
     if isinstance(sink, Table):
-        yield from _table_sink(pipeline, sink)
+        yield from _table_sink(pipeline, sink, where)
         return
-    found = [*_topic_sink(sink), *_not_for_kafka(pipeline, sink), *_loop(pipeline, sink)]
+    found = [
+        *_topic_sink(sink, where),
+        *_not_for_kafka(pipeline, sink, where),
+        *_loop(pipeline, sink, where),
+    ]
     yield from found
     if not found:
-        yield from _values(sink, pipeline, "sink")
+        yield from _values(sink, pipeline, where)
 
 
-def _loop(pipeline: Checkable, sink: Topic) -> Iterable[_Mistake]:
+def _loop(pipeline: Checkable, sink: Topic, where: str) -> Iterable[Mistake]:
     """A pipeline that reads what it writes never comes to an end."""
     allowed = next(
         (value for name, value in sink.settings.items() if name.lower() == "allowloop"), False
     )
     if str(allowed).lower() not in ("true", "false"):
-        yield _mistake(
-            sink.place, f"sink: allowLoop: expected true or false, got {allowed!r}", at="allowLoop"
+        yield mistake(
+            sink.place,
+            f"{where}: allowLoop: expected true or false, got {allowed!r}",
+            at="allowLoop",
         )
-    if sink.topic is None or str(allowed).lower() == "true":
+    if str(allowed).lower() == "true":
         return
-    for name, source in pipeline.sources.items():
-        if _reads(source, sink.topic):
-            where = "source" if name == INPUT else f"sources.{name}"
-            yield _mistake(
+    for (name, source), topic in product(pipeline.sources.items(), sink.written):
+        if _reads(source, topic):
+            read_by = "source" if name == INPUT else f"sources.{name}"
+            yield mistake(
                 sink.place,
-                f"sink: topic {sink.topic!r} is also read by {where}, so the pipeline would read "
+                f"{where}: topic {topic!r} is also read by {read_by}, so the pipeline would read "
                 "its own results again and again",
                 "write to another topic, or set allowLoop: true if a step ends the loop",
-                at="topic",
+                at="topic" if topic == sink.topic else "topics",
             )
 
 
@@ -451,53 +380,64 @@ def _reads(source: Source, topic: str) -> bool:
         return False
 
 
-def _not_for_kafka(pipeline: Checkable, sink: Topic) -> Iterable[_Mistake]:
+def _not_for_kafka(pipeline: Checkable, sink: Topic, where: str) -> Iterable[Mistake]:
     """What Spark's own connector would leave out without a word."""
     if pipeline.connector != "kafka":
         return
     asked = {name.lower(): str(value).lower() for name, value in sink.settings.items()}
     if sink.timestamp is not None:
-        yield _mistake(
-            sink.place, "sink: connector 'kafka' writes no timestamps of your own", at="timestamp"
+        yield mistake(
+            sink.place,
+            f"{where}: connector 'kafka' writes no timestamps of your own",
+            at="timestamp",
         )
     if asked.get("exactlyonce") == "true":
-        yield _mistake(
+        yield mistake(
             sink.place,
-            "sink: connector 'kafka' is at least once",
+            f"{where}: connector 'kafka' is at least once",
             "connector: auto or moldau",
             at=next(name for name in sink.settings if name.lower() == "exactlyonce"),
         )
 
 
-def _topic_sink(sink: Topic) -> Iterable[_Mistake]:
-    if sink.topics or sink.pattern or sink.assign or sink.topic is None:
-        yield _mistake(sink.place, "sink: exactly one topic")
-    else:
-        yield from _topic_name(sink.topic, sink.place, "sink")
+def _topic_sink(sink: Topic, where: str) -> Iterable[Mistake]:
+    if sink.pattern or sink.assign or (sink.topics and sink.route is None):
+        yield mistake(sink.place, f"{where}: exactly one topic", "or route: an expression")
+    elif sink.topic is None and sink.route is None:
+        yield mistake(sink.place, f"{where}: exactly one topic")
+    for topic in sink.written:
+        yield from topic_name(topic, sink.place, where)
     if sink.watermark:
-        yield _mistake(
-            sink.place, "sink: 'watermark' is an option of sources and a step", at="watermark"
+        yield mistake(
+            sink.place, f"{where}: 'watermark' is an option of sources and a step", at="watermark"
         )
-    yield from _settings(sink, "sink")
-    yield from _format(sink, SINK_FORMATS, "sink")
+    yield from _settings(sink, where)
+    yield from _format(sink, SINK_FORMATS, where)
     if sink.format == "protobuf" and not sink.schema and not _has_registry(sink):
-        yield _mistake(sink.place, "sink: format 'protobuf' needs a schema: the message's name")
+        yield mistake(sink.place, f"{where}: format 'protobuf' needs a schema: the message's name")
     if sink.format in ("json", "csv", "string", "binary") and sink.schema:
-        yield _mistake(
-            sink.place, "sink: the schema is that of the last step; leave it out", at="schema"
+        yield mistake(
+            sink.place, f"{where}: the schema is that of the last step; leave it out", at="schema"
+        )
+    if sink.route is not None and _has_registry(sink) and not sink.options.get("subject"):
+        yield mistake(
+            sink.place,
+            f"{where}: with a route the subject in the registry must be named",
+            "options: {subject: orders-value}",
+            at="options",
         )
 
 
-def _table_sink(pipeline: Checkable, sink: Table) -> Iterable[_Mistake]:
+def _table_sink(pipeline: Checkable, sink: Table, where: str) -> Iterable[Mistake]:
     if sink.watermark or not sink.streaming:
-        yield _mistake(sink.place, "sink: 'watermark' and 'streaming' are options of sources")
-    found = list(_table(sink, "sink", "sink"))
+        yield mistake(sink.place, f"{where}: 'watermark' and 'streaming' are options of sources")
+    found = list(_table(sink, "sink", where))
     yield from found
     to_dead_letter = str(sink.options.get("onError", "")).lower() == "dead_letter"
     if to_dead_letter and pipeline.dead_letter is None:
-        yield _mistake(
+        yield mistake(
             sink.place,
-            "sink: 'onError: dead_letter' needs the pipeline's 'dead_letter'",
+            f"{where}: 'onError: dead_letter' needs the pipeline's 'dead_letter'",
             "dead_letter: name of a topic",
             at="onError",
         )
@@ -509,33 +449,33 @@ def _table_sink(pipeline: Checkable, sink: Table) -> Iterable[_Mistake]:
         checked = tables.check_options(sink.kind, "sink", filled | dict(sink.options))
         tables.check_output_mode(checked, pipeline.output_mode)
     except tables.TableError as error:
-        yield _mistake(sink.place, f"outputMode: {error.message}", _as_hint(error.hint))
+        yield mistake(sink.place, f"outputMode: {error.message}", _as_hint(error.hint))
 
 
-def _errors(pipeline: Checkable) -> Iterable[_Mistake]:
+def _errors(pipeline: Checkable) -> Iterable[Mistake]:
     if pipeline.errors not in (FAIL, IGNORE):
-        yield _mistake(
+        yield mistake(
             pipeline.place,
             f"errors: unknown value {pipeline.errors!r}",
             "fail or ignore; for a dead-letter topic write dead_letter: name",
         )
     if pipeline.dead_letter is not None:
         if pipeline.errors == IGNORE:
-            yield _mistake(pipeline.place, "errors: ignore contradicts dead_letter; leave one out")
-        yield from _topic_name(pipeline.dead_letter, pipeline.place, "dead_letter")
+            yield mistake(pipeline.place, "errors: ignore contradicts dead_letter; leave one out")
+        yield from topic_name(pipeline.dead_letter, pipeline.place, "dead_letter")
         if any(_reads(source, pipeline.dead_letter) for source in pipeline.sources.values()):
-            yield _mistake(
+            yield mistake(
                 pipeline.place,
                 "dead_letter: is also the source, so bad records would be read again and again",
             )
     if pipeline.connector not in CONNECTORS:
-        yield _mistake(
+        yield mistake(
             pipeline.place,
             f"connector: unknown connector {pipeline.connector!r}",
             suggestion(pipeline.connector, CONNECTORS) or f"known are {', '.join(CONNECTORS)}",
         )
     if pipeline.engine not in ENGINES:
-        yield _mistake(
+        yield mistake(
             pipeline.place,
             f"engine: unknown engine {pipeline.engine!r}",
             suggestion(pipeline.engine, ENGINES) or f"known are {', '.join(ENGINES)}",

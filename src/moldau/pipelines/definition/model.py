@@ -14,6 +14,7 @@ from typing import Any
 from moldau.pipelines.definition.code import Code
 from moldau.pipelines.definition.placed import Placed, step_json, with_place
 from moldau.pipelines.definition.places import Place, place_of_caller
+from moldau.pipelines.definition.relations import Join, Lookup, Window
 from moldau.pipelines.definition.scoring import Score
 from moldau.pipelines.definition.transforms import (
     ColumnsToHeaders,
@@ -35,8 +36,10 @@ __all__ = [
     "Cast",
     "Drop",
     "Python",
+    "Relations",
     "Rename",
     "RowStep",
+    "Shapes",
     "Sink",
     "Source",
     "Sql",
@@ -154,7 +157,9 @@ class Rename(Placed):
         return step_json(self, rename=dict(self.columns))
 
 
-Transforms = Flatten | Mask | Explode | HeadersToColumns | ColumnsToHeaders | Deduplicate | Score
+Shapes = Flatten | Mask | Explode | HeadersToColumns | ColumnsToHeaders | Deduplicate | Score
+Relations = Window | Join | Lookup
+Transforms = Shapes | Relations
 Step = Watermark | Sql | Python | RowStep | Cast | Drop | Rename | Transforms
 
 
@@ -166,7 +171,7 @@ def _take_function(step: Any) -> None:
 
 @dataclass(frozen=True, slots=True, init=False)
 class Topic:
-    """Topics as a source, or one topic as a sink.
+    """Topics as a source; as a sink one topic, or several of which `route` names one by row.
 
     `settings` are Spark's Kafka options (`startingOffsets`, `maxOffsetsPerTrigger`, ...) by their
     own names, and `kafka.*` for the client; `options` are those of the format.
@@ -174,6 +179,7 @@ class Topic:
 
     topic: str | None
     topics: tuple[str, ...]
+    route: str | None
     pattern: str | None
     assign: str | None
     format: str
@@ -192,6 +198,7 @@ class Topic:
         topic: str | None = None,
         *,
         topics: Sequence[str] = (),
+        route: str | None = None,
         pattern: str | None = None,
         assign: str | Mapping[str, Sequence[int]] | None = None,
         format: str = "json",
@@ -208,6 +215,7 @@ class Topic:
         put = object.__setattr__
         put(self, "topic", topic)
         put(self, "topics", tuple(topics))
+        put(self, "route", route)
         put(self, "pattern", pattern)
         given = json.dumps(assign) if isinstance(assign, Mapping) else assign
         put(self, "assign", given)
@@ -224,7 +232,7 @@ class Topic:
 
     def to_json(self) -> dict[str, Any]:
         fields: dict[str, Any] = {}
-        for name in ("topic", "topics", "pattern", "assign", "format", "schema"):
+        for name in ("topic", "topics", "route", "pattern", "assign", "format", "schema"):
             if value := getattr(self, name):
                 fields[name] = list(value) if isinstance(value, tuple) else value
         if self.options:
@@ -234,6 +242,12 @@ class Topic:
             if (value := getattr(self, name)) is not None:
                 fields[name] = value
         return with_place(fields | dict(self.settings), self.place)
+
+    @property
+    def written(self) -> tuple[str, ...]:
+        """The topics that a sink is known to write to."""
+        named = () if self.topic is None else (self.topic,)
+        return tuple(dict.fromkeys((*named, *self.topics)))
 
     def header_expressions(self) -> tuple[str, ...]:
         """The SQL of the sink's headers."""
@@ -246,7 +260,9 @@ class Topic:
         return True
 
     def __str__(self) -> str:
-        return self.topic or ", ".join(self.topics) or self.pattern or self.assign or ""
+        return (
+            self.topic or ", ".join(self.topics) or self.route or self.pattern or self.assign or ""
+        )
 
 
 @dataclass(frozen=True, slots=True)

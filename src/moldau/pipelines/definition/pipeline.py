@@ -25,6 +25,7 @@ from moldau.pipelines.definition.model import (
     Step,
     with_place,
 )
+from moldau.pipelines.definition.outputs import Output, ends_of, outputs_of
 from moldau.pipelines.definition.places import Place, place_of_caller
 from moldau.pipelines.definition.reading import Places, Reading, in_order, parts_of
 from moldau.pipelines.definition.triggers import Trigger, trigger_of
@@ -50,7 +51,7 @@ def of_document(document: documents.Document) -> Pipeline:
     found = mistakes_of(reading, document.place)
     if found:
         raise in_order(found)
-    return Pipeline(**reading.arguments)  # type: ignore[arg-type]  # it has a sink
+    return Pipeline(**reading.arguments)
 
 
 def mistakes_of(reading: Reading, places: Places) -> list[PipelineError]:
@@ -58,7 +59,13 @@ def mistakes_of(reading: Reading, places: Places) -> list[PipelineError]:
     if not reading.mistakes:
         return list(mistakes(draft_of(reading), places))
     # What is missing because it could not be read has been reported.
-    silent = ("name: ''", "source: missing", "source: none is streaming", "steps: several sources")
+    silent = (
+        "name: ''",
+        "source: missing",
+        "sink: missing",
+        "source: none is streaming",
+        "steps: several sources",
+    )
     found = mistakes(draft_of(reading), places)
     return [*reading.mistakes, *(one for one in found if not one.message.startswith(silent))]
 
@@ -73,6 +80,7 @@ def draft_of(reading: Reading) -> Draft:
         sources={**named, **arguments["sources"]},
         steps=reading.steps,
         sink=arguments["sink"],
+        sinks=arguments["sinks"],
         output_mode=arguments["output_mode"],
         dead_letter=arguments["dead_letter"],
         errors=arguments["errors"],
@@ -91,6 +99,7 @@ class Draft:
     sources: Mapping[str, Source]
     steps: tuple[Step | None, ...]
     sink: Sink | None
+    sinks: Mapping[str, Output]
     output_mode: str
     dead_letter: str | None
     errors: str
@@ -99,15 +108,20 @@ class Draft:
     kafka: Mapping[str, str]
     place: Place | None
 
+    def ends(self) -> dict[str, Sink]:
+        return ends_of(self.sink, self.sinks)
+
 
 @dataclass(frozen=True, slots=True, init=False)
 class Pipeline:
-    """A flow of data from sources through steps into a sink."""
+    """A flow of data from sources through steps into a sink, or several."""
 
     name: str
     sources: Mapping[str, Source]
     steps: tuple[Step, ...]
-    sink: Sink
+    sink: Sink | None
+    """None if there are several."""
+    sinks: Mapping[str, Output]
     trigger: Trigger
     output_mode: str
     dead_letter: str | None
@@ -127,7 +141,8 @@ class Pipeline:
         source: Source | None = None,
         sources: Mapping[str, Source] | None = None,
         steps: Sequence[Step | str | Callable[..., Any]] = (),
-        sink: Sink,
+        sink: Sink | None = None,
+        sinks: Mapping[str, Output | Sink] | None = None,
         trigger: Trigger | str | Mapping[str, Any] | None = None,
         output_mode: str = APPEND,
         dead_letter: str | None = None,
@@ -147,6 +162,7 @@ class Pipeline:
         put(self, "sources", named)
         put(self, "steps", tuple(_as_step(step) for step in steps))
         put(self, "sink", sink)
+        put(self, "sinks", outputs_of(sinks))
         put(self, "trigger", trigger if isinstance(trigger, Trigger) else trigger_of(trigger))
         put(self, "output_mode", output_mode)
         put(self, "dead_letter", dead_letter)
@@ -159,6 +175,10 @@ class Pipeline:
         put(self, "place", place or place_of_caller())
         check(self)
 
+    def ends(self) -> dict[str, Sink]:
+        """Every sink, by where it is in the definition: `sink`, or `sinks.NAME`."""
+        return ends_of(self.sink, self.sinks)
+
     @property
     def finite(self) -> bool:
         return self.trigger.finite
@@ -170,7 +190,7 @@ class Pipeline:
 
     @classmethod
     def from_json(cls, fields: Mapping[str, Any]) -> Pipeline:
-        return cls(**parts_of(fields).checked())  # type: ignore[arg-type]  # it has a sink
+        return cls(**parts_of(fields).checked())
 
     def to_json(self) -> dict[str, Any]:
         fields: dict[str, Any] = {"name": self.name}
@@ -179,7 +199,10 @@ class Pipeline:
         else:
             fields["sources"] = {name: one.to_json() for name, one in self.sources.items()}
         fields["steps"] = [step.to_json() for step in self.steps]
-        fields["sink"] = self.sink.to_json()
+        if self.sink is not None:
+            fields["sink"] = self.sink.to_json()
+        if self.sinks:
+            fields["sinks"] = {name: one.to_json() for name, one in self.sinks.items()}
         fields["trigger"] = self.trigger.to_json()
         fields["outputMode"] = self.output_mode
         fields["errors"] = self.errors

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypedDict, TypeVar
 
-from moldau.pipelines.definition.checks import suggestion
 from moldau.pipelines.definition.code import Code
+from moldau.pipelines.definition.mistakes import suggestion
 from moldau.pipelines.definition.model import (
     APPEND,
     FAIL,
@@ -31,6 +31,7 @@ from moldau.pipelines.definition.model import (
     Topic,
     Watermark,
 )
+from moldau.pipelines.definition.outputs import Output
 from moldau.pipelines.definition.places import Place
 from moldau.pipelines.definition.transform_reading import TRANSFORM_OPTIONS, read_transform
 from moldau.pipelines.definition.triggers import Trigger, trigger_of
@@ -47,6 +48,7 @@ _FIELDS = (
     "sources",
     "steps",
     "sink",
+    "sinks",
     "trigger",
     "outputMode",
     "dead_letter",
@@ -67,8 +69,8 @@ _STEP_OPTIONS: dict[str, tuple[str, ...]] = {
     "rename": ("name", "from"),
     **TRANSFORM_OPTIONS,
 }
-_TOPIC_KEYS = ("topic", "topics", "pattern", "assign")
-_TOPIC_TEXTS = ("topic", "pattern", "format", "schema", "key", "partition", "timestamp")
+_TOPIC_KEYS = ("topic", "topics", "pattern", "assign", "route")
+_TOPIC_TEXTS = ("topic", "route", "pattern", "format", "schema", "key", "partition", "timestamp")
 
 
 class PipelineArguments(TypedDict):
@@ -79,6 +81,7 @@ class PipelineArguments(TypedDict):
     sources: Mapping[str, Source]
     steps: list[Step]
     sink: Sink | None
+    sinks: Mapping[str, Output]
     trigger: Trigger | None
     output_mode: str
     dead_letter: str | None
@@ -139,8 +142,10 @@ class _Reader:
         fields = self._mapping(data, (), "a pipeline")
         self.known(fields, (*_FIELDS, "base", "place"), (), "")
         for name in ("name", "sink"):
-            if name not in fields:
+            if name not in fields and not (name == "sink" and "sinks" in fields):
                 self.wrong((), f"{name}: missing")
+        if "sink" in fields and "sinks" in fields:
+            self.wrong(("sinks",), "sinks: give either 'sink' or 'sinks'")
         if "source" in fields and "sources" in fields:
             self.wrong(("sources",), "sources: give either 'source' or 'sources'")
         source = self._source(fields["source"], ("source",)) if "source" in fields else None
@@ -152,6 +157,7 @@ class _Reader:
         }
         steps = self._steps(fields.get("steps") or [])
         sink = self._end(fields.get("sink", {}), ("sink",)) if "sink" in fields else None
+        sinks = self._sinks(fields.get("sinks", {}))
         trigger = self._trigger(fields.get("trigger"))
         kafka = self._mapping(fields.get("kafka") or {}, ("kafka",), "kafka")
         arguments = PipelineArguments(
@@ -160,6 +166,7 @@ class _Reader:
             sources={name: one for name, one in sources.items() if one is not None},
             steps=[step for step in steps if step is not None],
             sink=sink,
+            sinks=sinks,
             trigger=trigger,
             output_mode=str(fields.get("outputMode", APPEND)).lower(),
             dead_letter=_text_or_none(fields.get("dead_letter")),
@@ -174,6 +181,19 @@ class _Reader:
         return Reading(arguments, tuple(steps), tuple(sorted(self._mistakes, key=_position)))
 
     # Sources and sinks
+
+    def _sinks(self, data: object) -> dict[str, Output]:
+        found: dict[str, Output] = {}
+        for name, one in self._mapping(data, ("sinks",), "sinks").items():
+            path = ("sinks", name)
+            fields = dict(self._mapping(one, path, _dotted(path)))
+            query = fields.pop("sql", None)
+            if query is not None and not isinstance(query, str):
+                self.wrong((*path, "sql"), f"sinks.{name}: sql: expected a SELECT")
+                query = None
+            if (sink := self._end(fields, path)) is not None:
+                found[str(name)] = Output(sink, query)
+        return found
 
     def _source(self, data: object, path: PipelinePath) -> Source | None:
         return self._end(data, path)
@@ -260,7 +280,7 @@ class _Reader:
         """Unknown names are reported here, where the option's own line is known."""
         from moldau.pipelines.definition.checks import unknown_settings
 
-        for name, hint in unknown_settings(settings, sink=path == ("sink",)):
+        for name, hint in unknown_settings(settings, sink=path[0] in ("sink", "sinks")):
             self.wrong((*path, name), f"{where}: unknown option {name!r}", hint)
 
     def watermark(self, data: object, path: PipelinePath, **step: Any) -> Watermark | None:

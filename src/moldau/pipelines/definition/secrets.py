@@ -57,8 +57,9 @@ def kafka_settings(fields: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, A
     for name in ("source", "sink"):
         if name in fields:
             yield name, fields[name]
-    for name, part in fields.get("sources", {}).items():
-        yield f"sources.{name}", part
+    for several in ("sources", "sinks"):
+        for name, part in fields.get(several, {}).items():
+            yield f"{several}.{name}", part
 
 
 def stored_secrets(fields: Mapping[str, Any]) -> list[str]:

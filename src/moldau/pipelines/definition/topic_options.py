@@ -92,6 +92,14 @@ def producer_config(kafka: Mapping[str, str], *, bootstrap: str) -> dict[str, st
     }
 
 
+def consumer_config(kafka: Mapping[str, str], *, bootstrap: str) -> dict[str, str]:
+    """The settings of a consumer of our own, beside Spark's."""
+    return {
+        "bootstrap.servers": bootstrap,
+        **keys_of(CONSUMER_KEYS, kafka),
+    }
+
+
 def _is_for(name: str, keys: frozenset[str] | Mapping[str, object]) -> bool:
     return name in keys or (name not in CONSUMER_KEYS and name not in PRODUCER_KEYS)
 

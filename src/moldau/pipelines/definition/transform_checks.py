@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
 from moldau.pipelines.definition.model import (
     Python,
+    Shapes,
+    Sink,
     Source,
     Step,
-    Transforms,
+    Topic,
     Watermark,
 )
 from moldau.pipelines.definition.scoring import Score, score_mistakes
@@ -44,10 +46,11 @@ class Around(Protocol):
     def sources(self) -> Mapping[str, Source]: ...
     @property
     def output_mode(self) -> str: ...
+    def ends(self) -> Mapping[str, Sink]: ...
 
 
 def transform_mistakes(
-    step: Transforms, around: Around, earlier: Iterable[Step | None]
+    step: Shapes, around: Around, earlier: Iterable[Step | None]
 ) -> Iterator[Wrong]:
     match step:
         case Flatten():
@@ -62,9 +65,10 @@ def transform_mistakes(
             yield from _mask(step)
         case Explode():
             yield from _explode(step)
-        case HeadersToColumns() | ColumnsToHeaders():
-            if not step.columns:
-                yield Wrong("no column is named")
+        case HeadersToColumns():
+            yield from _headers(step, around.sources.values(), "source")
+        case ColumnsToHeaders():
+            yield from _headers(step, around.ends().values(), "sink")
         case Deduplicate():
             if not step.keys:
                 yield Wrong("no key is named", ("keys",))
@@ -98,6 +102,16 @@ def has_watermark(around: Around, earlier: Iterable[Step | None]) -> bool:
         or getattr(step, "watermark", None) is not None
         for step in earlier
     )
+
+
+def _headers(
+    step: HeadersToColumns | ColumnsToHeaders, ends: Collection[Source], what: str
+) -> Iterator[Wrong]:
+    if not step.columns:
+        yield Wrong("no column is named")
+    # One that could not be read may be a topic.
+    if ends and not any(isinstance(end, Topic) for end in ends):
+        yield Wrong(f"only records have headers, and no {what} is a topic")
 
 
 def _mask(step: Mask) -> Iterator[Wrong]:

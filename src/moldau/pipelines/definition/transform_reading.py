@@ -7,9 +7,12 @@ a step that cannot be made of what was read.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any
 
+from moldau.pipelines.definition.bodies import Body, Reader
+from moldau.pipelines.definition.mistakes import Path
 from moldau.pipelines.definition.model import Transforms
+from moldau.pipelines.definition.relation_reading import RELATION_READERS
 from moldau.pipelines.definition.scoring import SCORE_OPTIONS, Score
 from moldau.pipelines.definition.transforms import (
     ColumnsToHeaders,
@@ -19,11 +22,9 @@ from moldau.pipelines.definition.transforms import (
     HeadersToColumns,
     Mask,
 )
-from moldau.pipelines.definition.watermarks import Watermark
 
 __all__ = ["TRANSFORM_OPTIONS", "read_transform"]
 
-Path = tuple[str | int, ...]
 #: What may stand beside the step's own name.
 TRANSFORM_OPTIONS: dict[str, tuple[str, ...]] = {
     "flatten": ("name", "from"),
@@ -32,107 +33,23 @@ TRANSFORM_OPTIONS: dict[str, tuple[str, ...]] = {
     "headers_to_columns": ("name", "from"),
     "columns_to_headers": ("name", "from", "keep"),
     "deduplicate": ("name", "from"),
+    "window": ("name", "from"),
+    "join": ("name", "from"),
+    "lookup": ("name", "from"),
     "score": ("name", "from"),
 }
-
-
-class Reader(Protocol):
-    """What reads the whole definition, and collects its mistakes."""
-
-    def wrong(self, path: Path, message: str, hint: str | None = None) -> None: ...
-
-    def known(
-        self, fields: Mapping[Any, Any], known: tuple[str, ...], path: Path, label: str
-    ) -> None: ...
-
-    def watermark(self, data: object, path: Path) -> Watermark | None: ...
 
 
 def read_transform(
     reader: Reader, kind: str, fields: Mapping[str, Any], path: Path, step: dict[str, Any]
 ) -> Transforms | None:
     """`fields` are the whole step's; `step` its name, source and place."""
-    body = _Body(reader, kind, fields[kind], (*path, kind), f"steps[{path[-1]}]")
+    body = Body(reader, kind, fields[kind], (*path, kind), f"steps[{path[-1]}]")
     made = _READERS[kind](body, {**fields, "path": path}, step)
     return made if body.is_right else None
 
 
-class _Body:
-    """What a step is given; remembers whether everything in it was right."""
-
-    def __init__(self, reader: Reader, kind: str, data: object, path: Path, where: str) -> None:
-        self._reader = reader
-        self._label = f"{where}: {kind}"
-        self.data = data
-        self.path = path
-        self.is_right = True
-
-    def wrong(self, message: str, *at: str | int, hint: str | None = None) -> None:
-        self.is_right = False
-        self._reader.wrong((*self.path, *at), f"{self._label}: {message}", hint)
-
-    def fields(self, *known: str, needs: tuple[str, ...] = ()) -> dict[str, Any]:
-        """The options of a step that is given as a mapping."""
-        if not isinstance(self.data, Mapping):
-            self.wrong(f"expected a mapping with {', '.join(known)}, got {self.data!r}")
-            return {}
-        fields = {str(name): value for name, value in self.data.items()}
-        if any(name not in known for name in fields):
-            self.is_right = False
-            self._reader.known(fields, known, self.path, f"{self._label}: ")
-        for name in needs:
-            if fields.get(name) is None:
-                self.wrong(f"needs {name}")
-        return fields
-
-    def text(self, fields: Mapping[str, Any], name: str, default: str | None = None) -> Any:
-        value = fields.get(name)
-        if value is None:
-            return default
-        if isinstance(value, Mapping | list):
-            self.wrong(f"{name}: expected a text", name)
-        return str(value).lower() if isinstance(value, bool) else str(value)
-
-    def names(self, value: object, *at: str) -> tuple[str, ...]:
-        """A name or a list of names."""
-        if isinstance(value, str):
-            return (value,)
-        if isinstance(value, list) and all(isinstance(one, str | int) for one in value):
-            return tuple(str(one) for one in value)
-        self.wrong(f"{': '.join((*at, 'expected'))} a list of columns, got {value!r}", *at)
-        return ()
-
-    def pairs(self, value: object, *at: str) -> dict[str, str]:
-        """A mapping of names, or a list of those that are called the same elsewhere."""
-        if not isinstance(value, Mapping):
-            return {name: name for name in self.names(value, *at)}
-        for name, other in value.items():
-            if isinstance(other, Mapping | list) or other is None:
-                self.wrong(f"{': '.join((*at, str(name)))}: expected a name", *at, name)
-        return {str(name): str(other) for name, other in value.items()}
-
-    def number(self, fields: Mapping[str, Any], name: str) -> int | None:
-        value = fields.get(name)
-        if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
-            self.wrong(f"{name}: expected a whole number, got {value!r}", name)
-            return None
-        return value
-
-    def flag(self, fields: Mapping[str, Any], name: str) -> bool:
-        value = fields.get(name, False)
-        if not isinstance(value, bool):
-            self.wrong(f"{name}: expected true or false, got {value!r}", name)
-        return value is True
-
-    def watermark(self, fields: Mapping[str, Any]) -> Watermark | None:
-        if fields.get("watermark") is None:
-            return None
-        found = self._reader.watermark(fields["watermark"], (*self.path, "watermark"))
-        self.is_right = self.is_right and found is not None
-        return found
-
-
-def _flatten(body: _Body, beside: Mapping[str, Any], step: dict[str, Any]) -> Flatten:
+def _flatten(body: Body, beside: Mapping[str, Any], step: dict[str, Any]) -> Flatten:
     if body.data is None:
         return Flatten(**step)
     if not isinstance(body.data, Mapping):
@@ -143,14 +60,14 @@ def _flatten(body: _Body, beside: Mapping[str, Any], step: dict[str, Any]) -> Fl
     return Flatten(columns, separator=separator, depth=depth, **step)
 
 
-def _mask(body: _Body, beside: Mapping[str, Any], step: dict[str, Any]) -> Mask:
+def _mask(body: Body, beside: Mapping[str, Any], step: dict[str, Any]) -> Mask:
     if not isinstance(body.data, Mapping):
         body.wrong("expected a mapping of columns", hint="{email: hash, card: partial}")
         return Mask({}, **step)
     return Mask({str(name): rule for name, rule in body.data.items()}, **step)
 
 
-def _explode(body: _Body, beside: Mapping[str, Any], step: dict[str, Any]) -> Explode:
+def _explode(body: Body, beside: Mapping[str, Any], step: dict[str, Any]) -> Explode:
     if isinstance(body.data, str):
         return Explode(body.data, **step)
     fields = body.fields("column", "as", "position", "outer", needs=("column",))
@@ -163,18 +80,18 @@ def _explode(body: _Body, beside: Mapping[str, Any], step: dict[str, Any]) -> Ex
     )
 
 
-def _headers(body: _Body, beside: Mapping[str, Any], step: dict[str, Any]) -> HeadersToColumns:
+def _headers(body: Body, beside: Mapping[str, Any], step: dict[str, Any]) -> HeadersToColumns:
     return HeadersToColumns(body.pairs(body.data), **step)
 
 
-def _to_headers(body: _Body, beside: Mapping[str, Any], step: dict[str, Any]) -> ColumnsToHeaders:
+def _to_headers(body: Body, beside: Mapping[str, Any], step: dict[str, Any]) -> ColumnsToHeaders:
     keep = beside.get("keep", False)
     if not isinstance(keep, bool):
         body.wrong(f"keep: expected true or false, got {keep!r}")
     return ColumnsToHeaders(body.pairs(body.data), keep=keep is True, **step)
 
 
-def _deduplicate(body: _Body, beside: Mapping[str, Any], step: dict[str, Any]) -> Deduplicate:
+def _deduplicate(body: Body, beside: Mapping[str, Any], step: dict[str, Any]) -> Deduplicate:
     if not isinstance(body.data, Mapping):
         return Deduplicate(body.names(body.data), **step)
     fields = body.fields("keys", "watermark", needs=("keys",))
@@ -182,7 +99,7 @@ def _deduplicate(body: _Body, beside: Mapping[str, Any], step: dict[str, Any]) -
     return Deduplicate(keys, watermark=body.watermark(fields), **step)
 
 
-def _score(body: _Body, beside: Mapping[str, Any], step: dict[str, Any]) -> Score:
+def _score(body: Body, beside: Mapping[str, Any], step: dict[str, Any]) -> Score:
     fields = body.fields(*SCORE_OPTIONS, needs=("model", "columns"))
     columns = body.names(fields["columns"], "columns") if fields.get("columns") else ()
     return Score(
@@ -195,12 +112,13 @@ def _score(body: _Body, beside: Mapping[str, Any], step: dict[str, Any]) -> Scor
     )
 
 
-_READERS: dict[str, Callable[[_Body, Mapping[str, Any], dict[str, Any]], Transforms]] = {
+_READERS: Mapping[str, Callable[[Body, Mapping[str, Any], dict[str, Any]], Transforms]] = {
     "flatten": _flatten,
     "mask": _mask,
     "explode": _explode,
     "headers_to_columns": _headers,
     "columns_to_headers": _to_headers,
     "deduplicate": _deduplicate,
+    **RELATION_READERS,
     "score": _score,
 }

@@ -43,10 +43,7 @@ class Trigger:
     @property
     def interval_ms(self) -> int:
         """How long it waits from the beginning of one batch to that of the next."""
-        return sum(
-            int(count) * _UNITS_MS.get(unit.lower().removesuffix("s"), _DAY_MS)
-            for count, unit in _PART.findall(self.processing_time)
-        )
+        return interval_ms(self.processing_time)
 
     @property
     def finite(self) -> bool:
@@ -85,3 +82,12 @@ def trigger_of(written: str | Mapping[str, Any] | None) -> Trigger:
 
 def is_interval(text: str) -> bool:
     return _INTERVAL.fullmatch(" ".join(text.split())) is not None
+
+
+def interval_ms(text: str) -> int:
+    """How long an interval is; it must be one."""
+    return sum(
+        int(count)
+        * _UNITS_MS.get(_SHORT.get(unit.lower(), unit.lower()).removesuffix("s"), _DAY_MS)
+        for count, unit in _PART.findall(text)
+    )

@@ -25,6 +25,8 @@ from moldau.pipelines.definition.model import (
     Topic,
     Watermark,
 )
+from moldau.pipelines.definition.outputs import Output
+from moldau.pipelines.definition.relations import Join, Lookup, Window
 from moldau.pipelines.validation.machine.cursor import Cursor
 from moldau.pipelines.validation.machine.problems import (
     NotUnderstood,
@@ -35,6 +37,7 @@ from moldau.pipelines.validation.machine.problems import (
 from moldau.pipelines.validation.machine.resolving import Columns, Resolver
 from moldau.pipelines.validation.machine.sql_parser import parse_expression, parse_query
 from moldau.pipelines.validation.machine.types import columns_of, take_type
+from moldau.pipelines.validation.relations import columns_after_relation
 from moldau.pipelines.validation.transforms import columns_after
 
 __all__ = ["Checked", "Found", "follow"]
@@ -63,11 +66,12 @@ def follow(
     sources: Mapping[str, Source],
     steps: Sequence[Step | None],
     sink: Sink | None,
+    sinks: Mapping[str, Output] | None = None,
     *,
     unread: Iterable[str] = (),
 ) -> Checked:
     """`unread` are the names of sources that are there, but of which nothing could be read."""
-    return _Flow().run(sources, steps, sink, unread)
+    return _Flow().run(sources, steps, sink, sinks or {}, unread)
 
 
 class _Flow:
@@ -80,6 +84,7 @@ class _Flow:
         sources: Mapping[str, Source],
         steps: Sequence[Step | None],
         sink: Sink | None,
+        sinks: Mapping[str, Output],
         unread: Iterable[str],
     ) -> Checked:
         if any(isinstance(source, Topic) for source in sources.values()):
@@ -101,31 +106,31 @@ class _Flow:
             current = views[INPUT] = self._step(step, index, before, views)
             if step.name is not None:
                 views[step.name] = current
-        if isinstance(sink, Topic):
-            self._topic_sink(sink, current)
-        elif sink is not None:
-            for option in ("partitionBy", "upsert"):
-                named = sink.options.get(option) or ()
-                names = named.split(",") if isinstance(named, str) else map(str, named)
-                # Others are expressions: `days(at)`.
-                names = [name.strip() for name in names if name.strip().isidentifier()]
-                self.have(names, current, ("sink", option), f"sink: {option}")
+        if sink is not None:
+            self._end(sink, current, ("sink",))
+        for name, output in sinks.items():
+            at: Path = ("sinks", name)
+            columns = current
+            if (step := output.step()) is not None:
+                # Each reads what the last step gives, and nothing else.
+                columns = self._sql(step, at, f"sinks.{name}", {INPUT: current})
+            self._end(output.sink, columns, at)
         return self._checked
 
     # Sources
 
     def _source(self, source: Source, path: Path) -> Columns:
-        label = ".".join(str(part) for part in path)
+        label = _dotted(path)
         columns: Columns
         if not isinstance(source, Topic):
             schema = source.options.get("schema")
-            columns = self._schema(schema, (*path, "schema"), f"{label}: schema", own=False)
+            columns = self.schema(schema, (*path, "schema"), f"{label}: schema", own=False)
             if columns is None:
                 self.skip(f"the columns of {label}")
         elif source.format in ("string", "binary"):
             columns = ("value",)
         elif source.format in ("json", "csv"):
-            columns = self._schema(source.schema, (*path, "schema"), f"{label}: schema")
+            columns = self.schema(source.schema, (*path, "schema"), f"{label}: schema")
         else:
             columns = _avro_columns(source.schema) if source.format == "avro" else None
             if columns is None:
@@ -139,7 +144,7 @@ class _Flow:
             )
         return columns
 
-    def _schema(self, schema: object, path: Path, label: str, *, own: bool = True) -> Columns:
+    def schema(self, schema: object, path: Path, label: str, *, own: bool = True) -> Columns:
         if not isinstance(schema, str):
             return None
         names, problems = columns_of(schema)
@@ -169,7 +174,7 @@ class _Flow:
             case RowStep():
                 if step.schema is None:
                     return before
-                return self._schema(step.schema, (*path, "schema"), f"{label}: schema")
+                return self.schema(step.schema, (*path, "schema"), f"{label}: schema")
             case Watermark():
                 at = (*path, "watermark", "column")
                 self.have([step.column], before, at, f"{label}: watermark")
@@ -191,6 +196,8 @@ class _Flow:
                 return tuple(renamed.get(name.lower(), name) for name in before) + tuple(
                     new for old, new in step.columns.items() if old in METADATA
                 )
+            case Window() | Join() | Lookup():
+                return columns_after_relation(step, before, views, path, self)
             case _:
                 return columns_after(step, before, path, self)
 
@@ -225,27 +232,28 @@ class _Flow:
 
     # Sinks
 
-    def _topic_sink(self, sink: Topic, columns: Columns) -> None:
+    def _end(self, sink: Sink, columns: Columns, at: Path) -> None:
+        """`at` is where the sink is in the definition."""
+        if isinstance(sink, Topic):
+            self._topic_sink(sink, columns, at)
+            return
+        for option in ("partitionBy", "upsert"):
+            named = sink.options.get(option) or ()
+            names = named.split(",") if isinstance(named, str) else map(str, named)
+            # Others are expressions: `days(at)`.
+            names = [name.strip() for name in names if name.strip().isidentifier()]
+            self.have(names, columns, (*at, option), f"{_dotted(at)}: {option}")
+
+    def _topic_sink(self, sink: Topic, columns: Columns, at: Path) -> None:
         headers = sink.headers if isinstance(sink.headers, Mapping) else {}
         expressions: list[tuple[Path, str]] = [
-            (("sink", "headers", name), text) for name, text in headers.items()
+            ((*at, "headers", name), text) for name, text in headers.items()
         ]
-        for name in ("key", "partition", "timestamp", "headers"):
+        for name in ("route", "key", "partition", "timestamp", "headers"):
             if isinstance(text := getattr(sink, name), str):
-                expressions.append((("sink", name), text))
+                expressions.append(((*at, name), text))
         for path, text in expressions:
-            label = f"sink: {path[1]}"
-            try:
-                expression = parse_expression(text)
-            except SyntaxProblem as error:
-                self.add(path, label, text, [error.problem])
-                continue
-            except NotUnderstood:
-                self.skip(f"{label} {text}")
-                continue
-            resolver = Resolver({}, always=self._always)
-            resolver.expression(expression, columns)
-            self.add(path, label, text, resolver.problems)
+            self.expression(text, columns, path, f"{_dotted(at)}: {path[len(at)]}")
         if columns is not None and sink.format in ("string", "binary"):
             own = [name for name in columns if name not in METADATA]
             if len(own) > 1 and "value" not in {name.lower() for name in own}:
@@ -253,7 +261,20 @@ class _Flow:
                     f"format {sink.format!r} writes the column 'value', or the only column; there "
                     f"is {', '.join(name or '?' for name in own)}"
                 )
-                self.add(("sink", "format"), "sink", "", [Problem(message, 0, "")])
+                self.add((*at, "format"), _dotted(at), "", [Problem(message, 0, "")])
+
+    def expression(self, text: str, columns: Columns, path: Path, label: str) -> None:
+        try:
+            expression = parse_expression(text)
+        except SyntaxProblem as error:
+            self.add(path, label, text, [error.problem])
+            return
+        except NotUnderstood:
+            self.skip(f"{label} {text}")
+            return
+        resolver = Resolver({}, always=self._always)
+        resolver.expression(expression, columns)
+        self.add(path, label, text, resolver.problems)
 
     # Messages
 
@@ -280,6 +301,10 @@ class _Flow:
 
     def skip(self, what: str) -> None:
         self._checked.skipped.append(what)
+
+
+def _dotted(path: Path) -> str:
+    return ".".join(str(part) for part in path)
 
 
 def _without(columns: Columns, dropped: set[str]) -> Columns:

@@ -48,7 +48,11 @@ def validate(
     draft = draft_of(reading)
     mistakes = mistakes_of(reading, document.place)
     checked = follow(
-        draft.sources, draft.steps, draft.sink, unread=_unread(document, draft.sources)
+        draft.sources,
+        draft.steps,
+        draft.sink,
+        draft.sinks,
+        unread=_unread(document, draft.sources),
     )
     own = [_located(document, found) for found in checked.mistakes]
     if mistakes:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol
 
-from moldau.pipelines.definition.model import Transforms
+from moldau.pipelines.definition.model import Shapes
 from moldau.pipelines.definition.scoring import Score
 from moldau.pipelines.definition.transforms import (
     ColumnsToHeaders,
@@ -23,7 +23,7 @@ from moldau.pipelines.validation.machine.problems import Problem, near
 from moldau.pipelines.validation.machine.resolving import Columns
 from moldau.pipelines.validation.machine.types import Column, Type, type_of
 
-__all__ = ["Notes", "columns_after"]
+__all__ = ["Notes", "Path", "columns_after", "twice"]
 
 Path = tuple[str | int, ...]
 
@@ -40,7 +40,7 @@ class Notes(Protocol):
     def skip(self, what: str) -> None: ...
 
 
-def columns_after(step: Transforms, before: Columns, path: Path, notes: Notes) -> Columns:
+def columns_after(step: Shapes, before: Columns, path: Path, notes: Notes) -> Columns:
     """`path` is the step's."""
     label = f"steps[{path[-1]}]: {step.KIND}"
     at = (*path, step.KIND)
@@ -102,7 +102,7 @@ def _flatten(step: Flatten, before: Columns, at: Path, label: str, notes: Notes)
     result: list[str] = []
     for name in before:
         result += _opened(name, step) if name in opened else [name]
-    for name in _twice(result):
+    for name in twice(result):
         message = f"two columns would be named {name!r}"
         hint = "another separator, or a rename before"
         notes.add(at, label, name, [Problem(message, 0, "", hint)])
@@ -123,7 +123,7 @@ def _opened(column: str, step: Flatten, level: int = 0) -> list[str]:
     ]
 
 
-def _twice(names: Sequence[str]) -> Iterator[str]:
+def twice(names: Sequence[str]) -> Iterator[str]:
     seen: set[str] = set()
     for name in names:
         if name.lower() in seen:
@@ -178,7 +178,7 @@ def _explode(step: Explode, before: Columns, at: Path, label: str, notes: Notes)
         notes.add((*at, "as"), label, "", [Problem(message, 0, "")])
     left = [name for name in before if name is not column]
     result = [*left, *([step.position] if step.position else []), *made]
-    for name in _twice(result):
+    for name in twice(result):
         problem = Problem(f"there is already a column {name!r}", 0, "", "name another with as:")
         notes.add(at, label, name, [problem])
     return tuple(result)

@@ -2,23 +2,21 @@
 
 Without a login all requests share the console's own clients. With one, each user's requests run
 with the user's own credentials, so the broker's ACLs decide what a page shows and does. At most
-`clients.max` sets are kept; the least recently used one that nobody is using is closed.
+`clients.max` sets are kept.
 """
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import hashlib
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any, Final
 
 from moldau.client import AsyncAdmin, AsyncConsumer, AsyncProducer
 from moldau.client.errors import AuthenticationError, KafkaError
-from moldau.http.machine.errors import HttpError, too_many_requests
+from moldau.http.machine.errors import HttpError
 from moldau.http.request import Principal
+from moldau.http.user_pool import UserPool, credential_hash
 from moldau.services.console.config import ClusterConfig, ConsoleConfig
 from moldau.services.console.credentials import credentials_of
 
@@ -38,7 +36,6 @@ class ClientSet:
         self._producer: AsyncProducer | None = None
         self.memory: dict[str, Any] = {}
         """What handlers keep for this user for a moment, such as the names of topics."""
-        self.users = 0
 
     def settings(self, kind: str) -> dict[str, Any]:
         return {**self.cluster.client_settings(kind), **self._overlay}
@@ -91,8 +88,9 @@ class Clients:
     def __init__(self, config: ConsoleConfig) -> None:
         self._config = config
         self._own = {name: ClientSet(each, {}) for name, each in config.clusters.items()}
-        self._of_users: OrderedDict[tuple[str, bytes], ClientSet] = OrderedDict()
-        self._closing: set[asyncio.Task[None]] = set()
+        self._of_users: UserPool[tuple[str, bytes], ClientSet] = UserPool(
+            config["clients.max"], refused=AuthenticationError
+        )
 
     @property
     def count(self) -> int:
@@ -112,51 +110,21 @@ class Clients:
         if principal.secret is None:
             yield self._own[cluster]
             return
-        key = (cluster, _hash(principal))
-        found = self._of_users.get(key)
-        if found is None:
-            self._make_room()
-            overlay = credentials_of(config.client_settings("admin"), principal)
-            found = self._of_users[key] = ClientSet(config, overlay)
-        self._of_users.move_to_end(key)
-        found.users += 1
-        try:
+
+        def make() -> ClientSet:
+            return ClientSet(config, credentials_of(config.client_settings("admin"), principal))
+
+        with self._of_users.using((cluster, credential_hash(principal)), make) as found:
             yield found
-        except AuthenticationError:
-            if self._of_users.get(key) is found:
-                del self._of_users[key]
-                self._close_soon(found)
-            raise
-        finally:
-            found.users -= 1
 
     def forget(self, principal: Principal) -> None:
         """Close what the user has, after a logout."""
-        wanted = _hash(principal)
-        for key in [key for key in self._of_users if key[1] == wanted]:
-            self._close_soon(self._of_users.pop(key))
+        wanted = credential_hash(principal)
+        for key in self._of_users:
+            if key[1] == wanted:
+                self._of_users.forget(key)
 
     async def close(self) -> None:
-        for each in (*self._own.values(), *self._of_users.values()):
+        for each in self._own.values():
             await each.close()
-        if self._closing:
-            await asyncio.wait(self._closing, timeout=CLOSE_S)
-
-    def _make_room(self) -> None:
-        if len(self._of_users) < self._config["clients.max"]:
-            return
-        for key, each in self._of_users.items():
-            if each.users == 0:
-                del self._of_users[key]
-                self._close_soon(each)
-                return
-        raise too_many_requests()
-
-    def _close_soon(self, found: ClientSet) -> None:
-        task = asyncio.create_task(found.close())
-        self._closing.add(task)
-        task.add_done_callback(self._closing.discard)
-
-
-def _hash(principal: Principal) -> bytes:
-    return hashlib.sha256(f"{principal.name}\0{principal.secret}".encode()).digest()
+        await self._of_users.close()

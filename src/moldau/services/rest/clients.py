@@ -1,17 +1,14 @@
 """Clients of the proxy: producers, an admin and free consumers, for each user that has its own.
 
 Without pass-through all requests share one set, with the proxy's own credentials. With it each user
-and password has a set of its own; the least recently used one is closed when there are too many. A
-set that the broker does not accept is closed at once, so that guessed passwords are not kept.
+and password has a set of its own.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import hashlib
 import logging
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any, Final
@@ -19,8 +16,9 @@ from typing import Any, Final
 from moldau.client import AsyncAdmin, AsyncConsumer, AsyncProducer
 from moldau.client.errors import AuthenticationError, KafkaError
 from moldau.config.errors import ConfigError
-from moldau.http.machine.errors import HttpError, too_many_requests
+from moldau.http.machine.errors import HttpError
 from moldau.http.request import Principal
+from moldau.http.user_pool import UserPool, credential_hash
 from moldau.security.machine.jaas import PASSWORD_MECHANISMS, jaas_line
 from moldau.services.rest.config import RestConfig
 from moldau.services.rest.machine.errors import no_consumer_available
@@ -44,7 +42,6 @@ class ClientSet:
         self._free: list[Consumer] = []
         self._consumers = asyncio.Semaphore(config["simpleconsumer.pool.size.max"])
         self._cluster_id: str | None = None
-        self.users = 0
 
     def settings(self, kind: str) -> dict[str, str]:
         return {**self._config.client_settings(kind), **self._overlay}
@@ -131,8 +128,9 @@ class Clients:
     def __init__(self, config: RestConfig) -> None:
         self._config = config
         self._own = ClientSet(config, {})
-        self._of_users: OrderedDict[bytes, ClientSet] = OrderedDict()
-        self._closing: set[asyncio.Task[None]] = set()
+        self._of_users: UserPool[bytes, ClientSet] = UserPool(
+            config["clients.max"], refused=AuthenticationError
+        )
         if config.passes_on:
             self._mechanism = _mechanism(config)
 
@@ -146,43 +144,16 @@ class Clients:
         if not self._config.passes_on or principal.secret is None:
             yield self._own
             return
-        key = hashlib.sha256(f"{principal.name}\0{principal.secret}".encode()).digest()
-        found = self._of_users.get(key)
-        if found is None:
-            self._make_room()
-            found = self._of_users[key] = ClientSet(self._config, self._credentials(principal))
-        self._of_users.move_to_end(key)
-        found.users += 1
-        try:
+
+        def make() -> ClientSet:
+            return ClientSet(self._config, self._credentials(principal))
+
+        with self._of_users.using(credential_hash(principal), make) as found:
             yield found
-        except AuthenticationError:
-            if self._of_users.get(key) is found:
-                del self._of_users[key]
-                self._close_soon(found)
-            raise
-        finally:
-            found.users -= 1
 
     async def close(self) -> None:
-        for each in (self._own, *self._of_users.values()):
-            await each.close()
-        if self._closing:
-            await asyncio.wait(self._closing, timeout=CLOSE_S)
-
-    def _make_room(self) -> None:
-        if len(self._of_users) < self._config["clients.max"]:
-            return
-        for key, each in self._of_users.items():
-            if each.users == 0:
-                del self._of_users[key]
-                self._close_soon(each)
-                return
-        raise too_many_requests()
-
-    def _close_soon(self, found: ClientSet) -> None:
-        task = asyncio.create_task(found.close())
-        self._closing.add(task)
-        task.add_done_callback(self._closing.discard)
+        await self._own.close()
+        await self._of_users.close()
 
     def _credentials(self, principal: Principal) -> dict[str, str]:
         if principal.method != "basic":

@@ -14,6 +14,7 @@ from moldau.spark.tables.machine.options import (
     check_output_mode,
 )
 
+from .each_batch import check_batches, write_batch
 from .errors import (
     ChangedRowsError,
     OptionError,
@@ -36,9 +37,11 @@ __all__ = [
     "SchemaMismatchError",
     "TableError",
     "TableFormat",
+    "check_batches",
     "check_options",
     "check_output_mode",
     "read",
     "register",
     "start_sink",
+    "write_batch",
 ]

@@ -22,7 +22,7 @@ YAML = [
 
 @pytest.mark.parametrize("text", YAML, ids=range(len(YAML)))
 def test_yaml_of_the_page(text: str) -> None:
-    for part, rest in (("name", "name: p\n"), ("sink", "sink: {topic: out}\n")):
+    for part, rest in (("name", "name: p\n"), ("sinks?", "sink: {topic: out}\n")):
         if not re.search(rf"^{part}:", text, re.M):
             text = rest + text
     pipeline = loads(text, file="pipelines.md", base=EXAMPLES)

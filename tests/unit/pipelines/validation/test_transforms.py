@@ -13,6 +13,8 @@ from moldau.pipelines import (
     Flatten,
     HeadersToColumns,
     Mask,
+    Output,
+    Parquet,
     Pipeline,
     Topic,
     Watermark,
@@ -147,3 +149,86 @@ def test_the_salt_may_come_from_the_environment() -> None:
     text, put_in = with_environment(made, {"SALT": "pepper"}).steps
     assert text == made.steps[0]
     assert put_in == Mask({"id": {"hash": "sha256", "salt": "pepper"}})
+
+
+SINKS = [
+    ("sink: {route: shop, topics: [a]}", "4:15: sink: route: there is no column 'shop' (there is"),
+    ("sink: {topics: [a, b]}", "4:1: sink: exactly one topic (or route: an expression)"),
+    ("sink: {route: id, topics: [a, orders]}", "4:19: sink: topic 'orders' is also read by source"),
+    ("sink: {route: id, topics: [a b]}", "4:1: sink: 'a b' cannot be the name of a topic"),
+    ("sink: {route: id, toppics: [a]}", "4:19: sink: unknown option 'toppics' (did you mean 'to"),
+    ("sinks: {}", "1: sink: missing (e.g. sink: {topic: orders})"),
+    ("sinks: {a: {topic: x, key: idd}}", "4:28: sinks.a: key: there is no column 'idd' (did you"),
+    ("sinks: {a: {topic: x, kay: id}}", "4:23: sinks.a: unknown option 'kay' (did you mean 'key'"),
+    ("sinks: {a: {topic: orders}}", "4:13: sinks.a: topic 'orders' is also read by source"),
+    (
+        "sinks: {a: {topic: x}, b: {parquet: data, sql: SELECT idd FROM input}}",
+        "4:55: sinks.b: sql: there is no column 'idd' (did you mean id?)",
+    ),
+    (
+        "sinks: {a: {topic: x, sql: SELECT id FROM a}}",
+        "4:43: sinks.a: sql: there is no view 'a' (there is input)",
+    ),
+    (
+        "sinks: {a: {topic: x, key: id, sql: SELECT at FROM input}}",
+        "4:28: sinks.a: key: there is no column 'id' (there is at)",
+    ),
+    (
+        "sinks: {a: {topic: x, sql: SELECT count(*) AS n FROM input}}",
+        "4:23: sinks.a: sql: must be a plain SELECT",
+    ),
+    ("sinks: {a: {parquett: x}}", "4:13: sinks.a: unknown option 'parquett' (did you mean 'parq"),
+    (
+        "sinks: {a: {topic: x}}\nconnector: kafka",
+        "5:1: connector: 'kafka' is at least once and cannot write several sinks",
+    ),
+]
+
+
+@pytest.mark.parametrize(("sink", "expected"), SINKS)
+def test_mistakes_in_sinks(tmp_path: Path, sink: str, expected: str) -> None:
+    path = tmp_path / "p.yaml"
+    path.write_text(f"{HEAD}steps: []\n{sink}\n")
+    (line,) = [str(mistake) for mistake in validate(path).mistakes]
+    assert line.startswith(f"p.yaml:{expected}")
+
+
+def test_sinks_in_python_and_yaml_are_the_same() -> None:
+    made = Pipeline(
+        "p",
+        source=Topic("orders", schema=SCHEMA),
+        sinks={
+            "some": Output(Topic("x", key="id"), sql="SELECT id FROM input"),
+            "routed": Topic(route="id", topics=["a", "b"]),
+            "table": Parquet("data"),
+        },
+        base="/",
+    )
+    text = """\
+sinks:
+  some: {topic: x, key: id, sql: SELECT id FROM input}
+  routed: {route: id, topics: [a, b]}
+  table: {parquet: data}
+"""
+    assert loads(HEAD + text, base=Path("/")) == made == Pipeline.from_json(made.to_json())
+    assert reason_for_spark(made.to_json()) == "several sinks"
+
+
+def test_tables_have_no_headers(tmp_path: Path) -> None:
+    path = tmp_path / "p.yaml"
+    path.write_text(
+        """\
+name: p
+source: {parquet: data, schema: id STRING}
+steps:
+  - headers_to_columns: [a]
+  - columns_to_headers: {id: a}
+sink: {parquet: more}
+"""
+    )
+    assert [str(mistake) for mistake in validate(path).mistakes] == [
+        "p.yaml:4:5: steps[0]: headers_to_columns: only records have headers, and no source is a "
+        "topic",
+        "p.yaml:5:5: steps[1]: columns_to_headers: only records have headers, and no sink is a "
+        "topic",
+    ]

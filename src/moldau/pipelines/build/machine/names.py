@@ -12,12 +12,15 @@ METADATA = ("_key", "_value", "_topic", "_partition", "_offset", "_timestamp", "
 LETTER = "__letter"
 """The record for the dead-letter topic; null for good records."""
 
+ROUTE = "__route"
+"""The topic that a row is written to, if that depends on the row."""
+
 ORIGIN = ("_key", "_value", "_topic", "_partition", "_offset")
 """What a dead letter is made of: the record as it came."""
 
 COORDINATES = ("_topic", "_partition", "_offset")
 HEADERS = "_headers"
-HIDDEN = (ERROR, LETTER)
+HIDDEN = (ERROR, LETTER, ROUTE)
 
 
 def visible(columns: Iterable[str], implicit: Iterable[str]) -> list[str]:

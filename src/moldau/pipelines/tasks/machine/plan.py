@@ -75,7 +75,7 @@ def plan_of(definition: Mapping[str, Any]) -> TaskPlan:
     """Raises NotTranslated."""
     source, sink = definition.get("source"), definition.get("sink")
     if source is None or sink is None:
-        raise NotTranslated("several sources")
+        raise NotTranslated("several sources" if source is None else "several sinks")
     _only(source, _SOURCE_KEYS, "source")
     _only(sink, _SINK_KEYS, "sink")
     topics = tuple(source.get("topics") or ([source["topic"]] if "topic" in source else ()))

@@ -84,7 +84,7 @@ class LineageHandlers:
                 "pipeline",
                 each.name,
                 tuple(topics_of(each.definition, "source", "sources")),
-                tuple(topics_of(each.definition, "sink", "dead_letter")),
+                tuple(topics_of(each.definition, "sink", "sinks", "dead_letter")),
                 f"pipeline, {str(each.state).lower()}",
                 "/pipelines",
                 (each.name,),

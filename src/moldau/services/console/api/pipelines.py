@@ -125,7 +125,7 @@ def _row(info: PipelineInfo) -> dict[str, Any]:
         "stale": info.stale,
         "progress": asdict(progress) if progress else None,
         "reads": topics_of(info.definition, "source", "sources"),
-        "writes": topics_of(info.definition, "sink", "dead_letter"),
+        "writes": topics_of(info.definition, "sink", "sinks", "dead_letter"),
     }
 
 
@@ -137,6 +137,8 @@ def topics_of(definition: Any, *names: str) -> list[str]:
         if isinstance(value, dict):
             if isinstance(value.get("topic"), str):
                 found.append(value["topic"])
+            if isinstance(value.get("topics"), list):
+                found.extend(str(each) for each in value["topics"])
             for each in value.values():
                 walk(each)
         elif isinstance(value, list):
