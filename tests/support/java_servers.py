@@ -1,5 +1,5 @@
-"""Cassandra, HDFS and Neo4j by Maven coordinate (`make parts`): servers on 127.0.0.1 for a run of
-tests, ended by the id of their process."""
+"""Cassandra, HDFS, YARN and Neo4j by Maven coordinate (`make parts`): servers on 127.0.0.1 for a
+run of tests, ended by the id of their process."""
 
 from __future__ import annotations
 
@@ -118,6 +118,30 @@ def running_hdfs(rpc_port: int | None = None) -> Iterator[str]:
         with _process("HDFS", arguments, Path(folder)) as process:
             _wait_for(process, "HDFS", Path(folder), lambda: _line(Path(folder)) == "ready")
             yield f"http://127.0.0.1:{port}"
+
+
+def yarn_missing() -> str | None:
+    """Hadoop's mini cluster also needs Log4j, which Spark has, and Bouncy Castle, as Neo4j does."""
+    return java_server_missing("hdfs") or java_server_missing("neo4j")
+
+
+@contextlib.contextmanager
+def running_yarn(libraries: Sequence[Path], *, nodes: int = 1) -> Iterator[Path]:
+    """The folder with the configuration of a YARN; `libraries` are Spark's jars of Log4j."""
+    with tempfile.TemporaryDirectory(prefix="moldau-yarn-") as name:
+        folder = Path(name)
+        conf = folder / "conf"
+        conf.mkdir()
+        (conf / "core-site.xml").write_text("<configuration/>")
+        jars = [str(each) for each in (*libraries, *(PARTS / "neo4j").glob("bc*.jar"))]
+        arguments = [
+            "--add-opens=java.base/java.lang=ALL-UNNAMED",
+            "-cp", ":".join([f"{PARTS}/hdfs/*", *jars]), str(SOURCES / "YarnCluster.java"),
+            str(conf), str(nodes),
+        ]  # fmt: skip
+        with _process("YARN", arguments, folder) as process:
+            _wait_for(process, "YARN", folder, lambda: _line(folder) == "ready")
+            yield conf
 
 
 @contextlib.contextmanager

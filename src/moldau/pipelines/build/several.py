@@ -18,14 +18,14 @@ from moldau.pipelines.build.machine.names import LETTER
 from moldau.pipelines.build.machine.sql_text import ERROR
 from moldau.pipelines.build.routing import routed
 from moldau.pipelines.build.table_options import table_options
-from moldau.pipelines.definition import Pipeline, Topic
+from moldau.pipelines.definition import Pipeline, Table, Topic
 from moldau.pipelines.definition.model import INPUT
 from moldau.pipelines.definition.outputs import Output
 from moldau.pipelines.definition.topic_options import sink_options
 from moldau.pipelines.errors import PipelineError
 from moldau.spark import tables
 
-__all__ = ["SinkBatches", "check_sinks", "rows_of", "start"]
+__all__ = ["SinkBatches", "check_sinks", "rows_of", "start", "with_letters"]
 
 _TOPICS = "topics"
 
@@ -43,6 +43,27 @@ def rows_of(flows: Flows, flow: Flow) -> Any:
     for branch in flows.letters:
         frame = frame.unionByName(branch.select(F.col(LETTER)), allowMissingColumns=True)
     return frame
+
+
+def with_letters(flow: Flow, pipeline: Pipeline, bootstrap: str) -> Pipeline | None:
+    """The pipeline with its table as one of several sinks; None where that changes nothing.
+
+    Where a row step has found the bad records, they are known in its batch only: written from
+    there, dead letters are there once, as the table's rows are.
+    """
+    sink = pipeline.sink
+    if not (flow.tagged and flow.ran_user_code and isinstance(sink, Table)):
+        return None
+    try:
+        options = table_options(sink, pipeline, bootstrap)
+        if not tables.is_written_once(sink.kind, options):
+            return None
+    except tables.TableError:
+        # Told where the sink is made.
+        return None
+    fields = pipeline.to_json()
+    fields["sinks"] = {"sink": fields.pop("sink")}
+    return Pipeline.from_json(fields)
 
 
 def check_sinks(flows: Flows, flow: Flow) -> None:

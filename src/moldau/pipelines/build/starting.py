@@ -34,6 +34,8 @@ class _Built:
     sources: tuple[Sources, ...]
     #: What is known of the rows that go to several sinks.
     flow: Flow | None = None
+    #: The pipeline, where its only sink is written as one of several.
+    pipeline: Pipeline | None = None
 
     def close(self) -> None:
         for sources in self.sources:
@@ -76,7 +78,8 @@ def start(
 
 def _start(spark: Any, built: _Built, pipeline: Pipeline, bootstrap: str, checkpoint: str) -> Any:
     if built.flow is not None:
-        return several.start(built.main, built.flow, pipeline, bootstrap, checkpoint)
+        given = built.pipeline or pipeline
+        return several.start(built.main, built.flow, given, bootstrap, checkpoint)
     return sinks.start(spark, built.main, pipeline, bootstrap, checkpoint)
 
 
@@ -121,6 +124,8 @@ def _build(spark: Any, pipeline: Pipeline, bootstrap: str) -> _Built:
         flow = routed(flows, flow, pipeline.sink)
         records = sinks.records(flow, pipeline.sink, pipeline)
         return _Built(sinks.with_letters(records, flows.letters, pipeline), None, (sources,))
+    if (one := several.with_letters(flow, pipeline, bootstrap)) is not None:
+        return _Built(several.rows_of(flows, flow), None, (sources,), flow, one)
     flow = flows.untagged(flow)
     main = flow.frame.select(*[f"`{name}`" for name in flow.visible])
     if not flows.letters:

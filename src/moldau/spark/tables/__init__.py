@@ -14,7 +14,7 @@ from moldau.spark.tables.machine.options import (
     check_output_mode,
 )
 
-from .each_batch import check_batches, write_batch
+from .each_batch import check_batches, is_written_once, write_batch
 from .errors import (
     ChangedRowsError,
     OptionError,
@@ -40,6 +40,7 @@ __all__ = [
     "check_batches",
     "check_options",
     "check_output_mode",
+    "is_written_once",
     "read",
     "register",
     "start_sink",

@@ -18,7 +18,7 @@ from .files import _spark_options
 from .frames import _is_other_database, register
 from .jdbc.by_driver import DriverBatch
 
-__all__ = ["check_batches", "write_batch"]
+__all__ = ["check_batches", "is_written_once", "write_batch"]
 
 #: Readers leave out what begins with an underscore.
 _STAGING: Final = "_moldau"
@@ -27,11 +27,18 @@ _STAGING: Final = "_moldau"
 def check_batches(kind: str, options: Mapping[str, object]) -> None:
     """Raises TableError for tables that cannot be written batch by batch."""
     checked = check_options(kind, SINK, options)
-    if FORMATS[kind].is_files and "://" in checked.address:
+    if FORMATS[kind].data_source is None and "://" in checked.address:
         raise OptionError(
             f"{kind} sink: files of a store in the network are written by a query of their own",
             "Use delta or iceberg, or give this sink a pipeline of its own",
         )
+
+
+def is_written_once(kind: str, options: Mapping[str, object]) -> bool:
+    """Whether the table itself remembers its batches, so that one that is written again is not."""
+    if FORMATS[kind].data_source is None:
+        return False
+    return not _is_other_database(check_options(kind, SINK, options))
 
 
 def write_batch(
@@ -45,7 +52,7 @@ def write_batch(
 ) -> None:
     checked = check_options(kind, SINK, options)
     mode = check_output_mode(checked, output_mode)
-    if FORMATS[kind].is_files:
+    if FORMATS[kind].data_source is None:
         _write_files(frame, checked, query_id, batch_id)
         return
     if _is_other_database(checked):
