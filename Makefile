@@ -106,8 +106,8 @@ connect-kills: $(VENV)/.installed-test parts   ## SIGKILLs of workers and target
 
 .PHONY: streams-kills
 STREAMS_KILLS ?= 50
-streams-kills: $(VENV)/.installed-test   ## SIGKILLs of instances during a word count (STREAMS_KILLS=50, long)
-	PYTHONPATH=tests $(BIN)/python -m support.streams_kills --count $(STREAMS_KILLS) $(if $(SEED),--seed $(SEED))
+streams-kills: $(VENV)/.installed-test   ## SIGKILLs of instances during a word count (STREAMS_KILLS=50, ON_SPARK=1, long)
+	PYTHONPATH=tests $(BIN)/python -m support.streams_kills --count $(STREAMS_KILLS) $(if $(SEED),--seed $(SEED)) $(if $(ON_SPARK),--on-spark)
 
 .PHONY: mirror-kills
 MIRROR_KILLS ?= 50
@@ -148,6 +148,17 @@ cluster-conformance: $(VENV)/.installed-test tools   ## every scenario on three 
 
 bench: $(VENV)/.installed-test   ## benchmarks: a table, and JSON under bench/results
 	$(BIN)/python -m bench $(BENCH)
+
+# Quix Streams and Faust in a place of their own; what cannot be installed is left out of the run.
+.PHONY: bench-streams bench-streams-others
+bench-streams: $(VENV)/.installed-test   ## streams beside other libraries in one run (BENCH="--quick")
+	$(BIN)/python -m bench.streams_others $(BENCH)
+
+bench-streams-others: .cache/streams-others/.made   ## install Quix Streams and Faust for bench-streams
+.cache/streams-others/.made:
+	@$(PYTHON) -m venv $(@D)
+	@for each in quixstreams faust-streaming; do $(@D)/bin/pip install -q $$each || true; done
+	@touch $@
 
 sim: $(VENV)/.installed-test   ## long seeded simulations (SEEDS=n)
 	$(BIN)/python -m moldau.sim --seeds $(SEEDS)

@@ -1,6 +1,6 @@
 """Kills instances of a word count while it runs, and compares its result with a recomputation.
 
-PYTHONPATH=tests python -m support.streams_kills --count 50
+    PYTHONPATH=tests python -m support.streams_kills --count 50 [--on-spark]
 """
 
 from __future__ import annotations
@@ -84,11 +84,48 @@ def count_under_kills(stage: Stage, *, kills: int, seed: int, protocol: str = "c
     return sum(recomputed(lines).values())
 
 
+SPARK_PROGRAM = """\
+from moldau.streams import StreamsBuilder
+
+builder = StreamsBuilder()
+(
+    builder.stream("killed-in", key_serde="string", value_serde="string")
+    .group_by(lambda key, word: word, key_serde="string", value_serde="string")
+    .count(store="counts")
+    .to_stream()
+    .to("killed-out", key_serde="string", value_serde="long")
+)
+"""
+
+
+def count_on_spark_under_kills(bootstrap: str, folder: Path, *, kills: int, seed: int) -> int:
+    """The same with instances that Spark hosts."""
+    # Only here: whoever kills plain instances needs no Spark.
+    from spark.conftest import SMALL
+    from support.streams_on_spark import SparkApplication, spark_deployment
+
+    chance = random.Random(seed)
+    words: list[str] = []
+    with spark_deployment(folder, bootstrap, SMALL) as deployment:
+        application = SparkApplication(deployment, "killed", SPARK_PROGRAM)
+        application.start()
+        for number in range(kills):
+            more = [f"w{chance.randrange(40)}" for _ in range(chance.randrange(200, 2000))]
+            words += more
+            application.send((word, word) for word in more)
+            application.kill_one(chance)
+            print(f"{number + 1} of {kills} kills", flush=True)
+        application.check(recomputed(words))
+        application.stop()
+    return len(words)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=50)
     parser.add_argument("--protocol", default="classic", choices=("classic", "streams"))
     parser.add_argument("--seed", type=int, default=time.time_ns() % 1_000_000)
+    parser.add_argument("--on-spark", action="store_true", help="instances that Spark hosts")
     options = parser.parse_args()
     print(f"seed {options.seed}", flush=True)
     settings = [f"{name}={value}" for name, value in SETTINGS.items()]
@@ -96,12 +133,17 @@ def main() -> None:
         tempfile.TemporaryDirectory() as folder,
         moldau(Path(folder) / "broker", settings) as broker,
     ):
-        stage = Stage(broker.bootstrap, Path(folder))
         started = time.monotonic()
-        words = count_under_kills(
-            stage, kills=options.count, seed=options.seed, protocol=options.protocol
-        )
-        stage.close()
+        if options.on_spark:
+            words = count_on_spark_under_kills(
+                broker.bootstrap, Path(folder), kills=options.count, seed=options.seed
+            )
+        else:
+            stage = Stage(broker.bootstrap, Path(folder))
+            words = count_under_kills(
+                stage, kills=options.count, seed=options.seed, protocol=options.protocol
+            )
+            stage.close()
         spent = time.monotonic() - started
         print(f"{options.count} kills, {words} words, each counted once, {spent:.0f} s")
 
