@@ -55,7 +55,7 @@ def add_arguments(parser: Parser) -> None:
     for command in (plan, execute, add, drain, keep):
         _add_planning(command)
     for command in (execute, add, drain, keep):
-        _add_executing(command)
+        _add_executing(command, hours=None if command is keep else _HOURS_MAX)
     _add_running(keep)
     for command in (plan, execute, add, drain, keep, status, stop):
         add_common(command)
@@ -91,7 +91,7 @@ def _add_planning(command: Parser) -> None:
     )
 
 
-def _add_executing(command: Parser) -> None:
+def _add_executing(command: Parser, hours: float | None) -> None:
     command.add_argument(
         "--batch",
         type=int,
@@ -102,14 +102,13 @@ def _add_executing(command: Parser) -> None:
     command.add_argument(
         "--hours",
         type=float,
-        default=_HOURS_MAX,
+        default=hours,
         metavar="H",
-        help="stop after this time (default: %(default)s)",
+        help=f"stop after this time (default: {'never' if hours is None else hours})",
     )
 
 
 def _add_running(command: Parser) -> None:
-    command.set_defaults(hours=None)
     command.add_argument(
         "--interval",
         type=float,
