@@ -33,7 +33,7 @@ _NAVIGATION = {
     "Connect and schemas": ["connect.md", "connectors.md", "schema-registry.md", "serdes.md",
                             "schema-tools.md", "data.md"],
     "Pipelines": ["pipelines.md", "spark.md", "spark-server.md", "tables.md", "orders.md"],
-    "Services": ["rest-proxy.md", "mqtt.md", "http-services.md"],
+    "Services": ["rest-proxy.md", "mqtt.md", "mqtt-conformance.md", "http-services.md"],
     "Operations": ["cluster.md", "configuration.md", "storage.md", "balance.md", "metrics.md",
                    "runbook.md", "cli.md", "cli-groups-console.md", "compatibility.md",
                    "benchmarks.md"],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import socket
 import socketserver
 import threading
 import time
@@ -33,6 +34,10 @@ from moldau.monitoring.machine.alerts import Condition, Notice
 from moldau.monitoring.machine.config import read_config
 from moldau.monitoring.machine.lag import LagTracker
 from moldau.monitoring.notify import Notifier
+from moldau.wire.apis import API_BY_KEY, ApiKey
+from moldau.wire.framing import encode_request_frame
+from moldau.wire.message import Message
+from moldau.wire.messages import DescribeClusterRequest, FetchRequest
 from support.ports import free_port
 from support.processes import BrokerProcess, moldau
 from support.waiting import eventually
@@ -126,6 +131,79 @@ def test_what_is_counted_is_what_happened(broker: BrokerProcess, metrics_port: i
         'kafka_network_requestmetrics_requests_total{request="FetchConsumer"')]  # fmt: skip
     assert fetched
     assert found["process_open_fds"] > 10
+
+
+def request_of(key: ApiKey, request: Message, correlation_id: int) -> bytes:
+    api = API_BY_KEY[key]
+    return encode_request_frame(api, api.max_version, correlation_id, "raw", request)
+
+
+def read_exactly(raw: socket.socket, size: int) -> bytes:
+    data = b""
+    while len(data) < size:
+        more = raw.recv(size - len(data))
+        assert more, "the broker has hung up"
+        data += more
+    return data
+
+
+def read_answer(raw: socket.socket) -> bytes:
+    return read_exactly(raw, int.from_bytes(read_exactly(raw, 4), "big"))
+
+
+def test_requests_that_come_together_wait_for_one_another(
+    broker: BrokerProcess, metrics_port: int
+) -> None:
+    def phases() -> dict[str, float]:
+        found = values_of(metrics_port)
+        name = "kafka_network_requestmetrics_"
+        names = ("requestqueue", "local", "remote", "responsequeue", "responsesend", "total")
+        label = '{request="DescribeCluster"}'
+        return {each: found.get(f"{name}{each}timems_sum{label}", 0.0) for each in names} | {
+            "count": found.get(f"{name}requestqueuetimems_count{label}", 0.0)
+        }
+
+    with socket.create_connection(("127.0.0.1", broker.port), timeout=30) as raw:
+        request = request_of(ApiKey.DESCRIBE_CLUSTER, DescribeClusterRequest(), 1)
+        raw.sendall(request)
+        read_answer(raw)
+        before = phases()
+        raw.sendall(request * 50)
+        for _ in range(50):
+            read_answer(raw)
+        spent = {name: value - before[name] for name, value in phases().items()}
+    assert spent["count"] == 50
+    assert spent["requestqueue"] > 0
+    assert spent["responsequeue"] > 0
+    parts = ("requestqueue", "local", "remote", "responsequeue", "responsesend")
+    assert spent["total"] == pytest.approx(sum(spent[each] for each in parts), rel=0.01)
+
+
+def test_a_client_that_reads_slowly_is_seen_in_the_time_to_send(
+    broker: BrokerProcess, metrics_port: int
+) -> None:
+    with Producer(bootstrap_servers=broker.bootstrap, linger_ms=50) as producer:
+        # More than the kernel takes for a client that does not read.
+        for _ in range(14):
+            producer.send("bulk", bytes(900_000))
+    with Admin(bootstrap_servers=broker.bootstrap) as admin:
+        topic_id = admin.describe_topics(["bulk"])["bulk"].topic_id
+    partition = FetchRequest.FetchPartition(
+        partition=0, fetch_offset=0, partition_max_bytes=1 << 25
+    )
+    topic = FetchRequest.FetchTopic(topic="bulk", topic_id=topic_id, partitions=[partition])
+    fetch = FetchRequest(max_wait_ms=0, min_bytes=1, max_bytes=1 << 25, topics=[topic])
+    sent = 'kafka_network_requestmetrics_responsesendtimems_sum{request="FetchConsumer"}'
+    before = values_of(metrics_port).get(sent, 0.0)
+    with socket.socket() as raw:
+        raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65_536)
+        raw.settimeout(60)
+        raw.connect(("127.0.0.1", broker.port))
+        raw.sendall(request_of(ApiKey.FETCH, fetch, 1))
+        waiting = "kafka_network_requestchannel_responsequeuesize"
+        eventually(lambda: values_of(metrics_port)[waiting] > 0, what="a response waits")
+        read_answer(raw)
+    eventually(lambda: values_of(metrics_port)[sent] > before, what="the time to send")
 
 
 def test_failed_requests_are_counted_by_error(broker: BrokerProcess, metrics_port: int) -> None:

@@ -5,6 +5,8 @@ Which statement is shown by which test, here and elsewhere, is in `docs/mqtt-con
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from moldau.services.mqtt.machine import encoding
@@ -23,6 +25,7 @@ from moldau.services.mqtt.machine.properties import Properties, Property
 from moldau.services.mqtt.machine.reasons import Reason
 from support.mqtt import new_name
 from support.mqtt_raw import Raw
+from support.waiting import eventually
 
 CONNECT = encoding.connect(Connect(V5, "a-client", True, 60))
 LOCAL_SHARED = encoding.subscribe(V5, Subscribe(1, (SubscribeRequest("$share/n/t", 1, True),)))
@@ -357,3 +360,69 @@ def test_a_message_that_a_client_refuses_is_not_sent_again(proxy: int, text: str
         assert again.payload == b"second"
         if not text.startswith("$share"):
             assert (again.packet_id, again.dup) == (found.packet_id, True)
+
+
+def test_a_message_that_is_too_large_for_its_client_counts_as_sent(proxy: int) -> None:
+    topic, name = new_name("st"), new_name("raw")
+    small: Properties = {Property.MAXIMUM_PACKET_SIZE: 200, Property.SESSION_EXPIRY: 600}
+    with Raw(proxy) as raw, Raw(proxy) as writer:
+        raw.send(encoding.connect(Connect(V5, name, True, 60, small)))
+        code, properties = raw.connack()
+        assert code == 0
+        # Nobody has asked for response information.
+        assert Property.RESPONSE_INFORMATION not in properties
+        request = SubscribeRequest(f"{topic}/#", 1)
+        raw.send(encoding.subscribe(V5, Subscribe(1, (request,))))
+        connected(writer)
+        for number, payload in enumerate((bytes(500), b"small"), 1):
+            writer.send(encoding.publish(V5, f"{topic}/a", payload, qos=1, packet_id=number))
+            assert writer.frame()[0] >> 4 == PacketType.PUBACK
+        found = publish_of(raw)
+        assert found.payload == b"small"
+        raw.send(encoding.ack(V5, PacketType.PUBACK, found.packet_id) + encoding.PINGREQ)
+        assert raw.frame()[0] >> 4 == PacketType.PINGRESP
+    with Raw(proxy) as raw:
+        # Also not when its limit is gone: it was sent, as far as anybody can see.
+        kept: Properties = {Property.SESSION_EXPIRY: 600}
+        raw.send(encoding.connect(Connect(V5, name, False, 60, kept)))
+        assert raw.connack()[0] == 0
+        raw.send(encoding.PINGREQ)
+        assert raw.frame()[0] >> 4 == PacketType.PINGRESP
+
+
+def test_a_client_identifier_that_is_too_long_is_refused(proxy: int) -> None:
+    with Raw(proxy) as raw:
+        raw.send(encoding.connect(Connect(V5, "x" * 60_000, True, 60)) + encoding.PINGREQ)
+        assert raw.connack()[0] == Reason.CLIENT_IDENTIFIER_NOT_VALID
+        assert raw.ended()
+
+
+def test_an_identifier_that_was_refused_is_free_again(proxy: int) -> None:
+    topic = new_name("st")
+    with Raw(proxy) as raw:
+        connected(raw).send(encoding.publish(V5, "__own/x", b"", qos=2, packet_id=4))
+        assert raw.reason(PacketType.PUBREC) >= 0x80
+        raw.send(encoding.publish(V5, f"{topic}/a", b"fine", qos=2, packet_id=4))
+        assert raw.reason(PacketType.PUBREC) < 0x80
+        raw.send(encoding.ack(V5, PacketType.PUBREL, 4))
+        assert raw.reason(PacketType.PUBCOMP) == 0
+
+
+def test_what_has_begun_is_completed_after_unsubscribe_and_expiry(proxy: int) -> None:
+    topic = new_name("st")
+    with Raw(proxy) as raw:
+        subscribed(raw, f"{topic}/a", 2)
+        brief: Properties = {Property.MESSAGE_EXPIRY: 1}
+        raw.send(encoding.publish(V5, f"{topic}/a", b"x", qos=2, packet_id=2, properties=brief))
+        found = publish_of(raw)
+        assert found.qos == 2
+        raw.send(encoding.unsubscribe(V5, Unsubscribe(3, (f"{topic}/a",))))
+        while raw.frame()[0] >> 4 != PacketType.UNSUBACK:
+            pass
+        expired_s = time.monotonic() + 1.2
+        eventually(lambda: time.monotonic() > expired_s, what="the message has expired")
+        raw.send(encoding.ack(V5, PacketType.PUBREC, found.packet_id))
+        first, body = raw.frame()
+        assert (first, body[:2]) == (0x62, found.packet_id.to_bytes(2, "big"))
+        raw.send(encoding.ack(V5, PacketType.PUBCOMP, found.packet_id) + encoding.PINGREQ)
+        assert raw.frame()[0] >> 4 == PacketType.PINGRESP

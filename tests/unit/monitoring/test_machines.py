@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -239,3 +241,19 @@ def test_prometheus_text_is_read_back() -> None:
     assert found['a_total{topic="a"b",p="1"}'].label("topic") == 'a"b'
     assert found["c"].value == 1000
     assert len(found) == 3
+
+
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="Prometheus is not installed")
+@pytest.mark.parametrize(
+    ("check", "file"), [("rules", "moldau-alerts.yml"), ("config", "prometheus.yml")]
+)
+def test_promtool_accepts_the_shipped_files(check: str, file: str) -> None:
+    folder = Path(__file__).resolve().parents[3] / "deploy/monitoring/prometheus"
+    ended = subprocess.run(
+        ["promtool", "check", check, str(folder / file)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert "SUCCESS" in ended.stdout
