@@ -178,5 +178,8 @@ class SparkQuery:
     def streams_metadata_for_store(self, name: str) -> list[Any]:
         return []
 
-    def store(self, name: str, *, stale: bool = False) -> NoReturn:
+    def active_partitions(self, store: str) -> dict[str, frozenset[int]]:
+        return {}
+
+    def store(self, name: str, *, stale: bool = False, partitions: Any = None) -> NoReturn:
         raise KsqlException(f"The query runs on Spark and has no store {name}")

@@ -69,9 +69,7 @@ class Restorer:
     def is_idle(self) -> bool:
         return not self._logs and not self._waiting
 
-    def add_active(
-        self, task: HostedTask, committed: Committed
-    ) -> None:
+    def add_active(self, task: HostedTask, committed: Committed) -> None:
         """Restore a task whose inputs continue at `committed`."""
         task.stage = Stage.RESTORING
         self._waiting.append((task, committed))
@@ -156,9 +154,7 @@ class Restorer:
         self._assign()
         return complete
 
-    def _ends(
-        self, task: HostedTask, committed: Committed
-    ) -> dict[TopicPartition, int] | None:
+    def _ends(self, task: HostedTask, committed: Committed) -> dict[TopicPartition, int] | None:
         """Where restoring ends; `None` while a transaction is open in one of the changelogs."""
         ends: dict[TopicPartition, int] = {}
         asked = []
@@ -193,9 +189,7 @@ class Restorer:
         """Stop reading changelogs that are restored; the tasks that have all of theirs."""
         complete = []
         done = [
-            log
-            for log in self._logs.values()
-            if log.end != FOLLOWED and log.position >= log.end
+            log for log in self._logs.values() if log.end != FOLLOWED and log.position >= log.end
         ]
         for log in done:
             key = log.partition

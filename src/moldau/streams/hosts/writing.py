@@ -230,4 +230,3 @@ class Writer:
         if producer is not None:
             producer.close(timeout=0 if self._in_transaction else None)
         self._in_transaction = False
-
