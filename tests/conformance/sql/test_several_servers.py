@@ -200,3 +200,95 @@ def _counted(server: SqlRequests) -> dict[str, int] | None:
         return None
     rows = [each["row"]["columns"] for each in answer.json() if "row" in each]
     return {str(key): int(count) for key, count in rows}
+
+
+def test_a_question_is_sent_on_with_the_credentials_of_its_user(
+    broker: BrokerProcess, tmp_path: Path
+) -> None:
+    """Servers that ask for a password still see one another, and answer for one another."""
+    users = tmp_path / "users"
+    users.write_text("ada: secret,sql\n")
+    with ExitStack() as stack:
+        pair = [
+            stack.enter_context(
+                sql_server(
+                    broker.bootstrap,
+                    ksql_service_id="locked_",
+                    ksql_streams_state_dir=str(tmp_path / str(number)),
+                    authentication_method="BASIC",
+                    authentication_roles="sql",
+                    authentication_users_file=str(users),
+                    **SETTINGS,
+                )
+            )
+            for number in range(2)
+        ]
+        first, second = pair
+        assert first.post("/ksql", {"ksql": "SHOW QUERIES;"}).status_code == 401
+        for each in pair:
+            each._client.auth = ("ada", "secret")
+        first.execute(
+            "CREATE STREAM locked (id STRING KEY, n INT) "
+            f"WITH (kafka_topic='locked', value_format='JSON', partitions={PARTITIONS});"
+            "CREATE TABLE locked_counts AS SELECT id, COUNT(*) AS c FROM locked GROUP BY id;"
+        )
+        names = [f"k{number}" for number in range(12)]
+        first.execute("".join(f"INSERT INTO locked VALUES ('{name}', 1);" for name in names))
+        expected = dict.fromkeys(names, 1)
+
+        def answers(server: SqlServer) -> bool:
+            found = server.post("/query", {"ksql": "SELECT * FROM locked_counts;"})
+            return found.status_code == 200 and counted(server, "locked_counts") == expected
+
+        def is_shared() -> bool:
+            (query_id,) = [each["id"] for each in first.execute("SHOW QUERIES;")[0]["queries"]]
+            shares = partitions_of(first, query_id)
+            return len(shares) == 2 and all(shares.values())
+
+        eventually(is_shared, what="partitions at both servers", seconds_max=60)
+        for each in (first, second):
+            eventually(lambda each=each: answers(each), what="all rows", seconds_max=60)
+
+
+def test_a_standby_answers_for_a_server_that_is_gone(broker: BrokerProcess, tmp_path: Path) -> None:
+    """Before its tasks are given to another: the group waits for it longer than this test."""
+    settings = {
+        **SETTINGS,
+        "ksql_streams_num_standby_replicas": "1",
+        "ksql_streams_session_timeout_ms": "45000",
+        "ksql_query_pull_enable_standby_reads": "true",
+        "ksql_service_id": "standby_",
+    }
+    with (
+        sql_server(
+            broker.bootstrap, ksql_streams_state_dir=str(tmp_path / "own"), **settings
+        ) as own,
+        sql_process(broker.bootstrap, tmp_path / "other", **settings) as other,
+    ):
+        own.execute(
+            "CREATE STREAM doubled (id STRING KEY, n INT) "
+            f"WITH (kafka_topic='doubled', value_format='JSON', partitions={PARTITIONS});"
+            "CREATE TABLE doubled_counts AS SELECT id, COUNT(*) AS c FROM doubled GROUP BY id;"
+        )
+        (query_id,) = [each["id"] for each in own.execute("SHOW QUERIES;")[0]["queries"]]
+        eventually(
+            lambda: sorted(partitions_of(own, query_id).values()) == [2, 2],
+            what="each has half of the partitions",
+            seconds_max=60,
+        )
+        names = [f"k{number}" for number in range(12)]
+        own.execute("".join(f"INSERT INTO doubled VALUES ('{name}', 1);" for name in names))
+        expected = dict.fromkeys(names, 1)
+        eventually(lambda: counted(own, "doubled_counts") == expected, what="all rows")
+
+        def has_standbys() -> bool:
+            status = own.get("/clusterStatus")["clusterStatus"]
+            found = [
+                each["activeStandbyPerQuery"].get(query_id, {}).get("standByPartitions", [])
+                for each in status.values()
+            ]
+            return sorted(map(len, found)) == [2, 2]
+
+        eventually(has_standbys, what="standbys at both servers", seconds_max=60)
+        other.kill()
+        eventually(lambda: counted(own, "doubled_counts") == expected, what="all rows of a standby")

@@ -18,6 +18,7 @@ from moldau.client.admin import Admin
 from moldau.client.errors import KafkaError
 from moldau.services.sql.config import SqlConfig
 from moldau.services.sql.machine.retries import Failures, QueryFailure, classified
+from moldau.services.sql.on_spark import SparkQuery, SparkSessions
 from moldau.sql.engine.results import PersistentQuery
 from moldau.streams import KafkaStreams, State
 
@@ -44,13 +45,17 @@ _TRANSIENT: Final[Mapping[str, Any]] = {
 }
 
 
+#: What runs a query.
+Application = KafkaStreams | SparkQuery
+
+
 @dataclass(slots=True)
 class _Hosted:
     """A query and the application that runs it now."""
 
     query: PersistentQuery
     settings: dict[str, Any]
-    streams: KafkaStreams
+    streams: Application
     failures: Failures
     is_transient: bool
 
@@ -65,6 +70,8 @@ class QueryHost:
         self._lock = threading.Lock()
         self._closing = threading.Event()
         self._watching: threading.Thread | None = None
+        remote = config["ksql.spark.remote"]
+        self._spark = SparkSessions(remote) if remote else None
         #: Where other servers reach this one, as host:port; empty for a server without others.
         self.address = ""
 
@@ -74,7 +81,7 @@ class QueryHost:
         """Start a query, or replace it with another topology."""
         self.stop(query.id)
         settings = self._settings(query, overrides, transient=transient)
-        streams = KafkaStreams(query.built.topology, settings)
+        streams = self._application(query, settings)
         config = self._config
         failures = Failures(
             initial_ms=config["ksql.query.retry.backoff.initial.ms"],
@@ -93,6 +100,17 @@ class QueryHost:
         if transient:
             # A client that has the header may rely on seeing what is written from then on.
             streams.wait_for(State.RUNNING, _START_TIMEOUT_S)
+
+    def _application(self, query: PersistentQuery, settings: dict[str, Any]) -> Application:
+        """On Spark if the query is for it and the server has one."""
+        if query.spark is None or self._spark is None:
+            return KafkaStreams(query.built.topology, settings)
+        return SparkQuery(
+            query.spark,
+            settings,
+            sessions=self._spark,
+            checkpoints=self._config["ksql.spark.checkpoint.dir"],
+        )
 
     def _settings(
         self, query: PersistentQuery, overrides: Mapping[str, Any], *, transient: bool
@@ -134,7 +152,7 @@ class QueryHost:
             with self._lock:
                 if self._running.get(query_id) is not hosted:
                     return
-                hosted.streams = KafkaStreams(hosted.query.built.topology, hosted.settings)
+                hosted.streams = self._application(hosted.query, hosted.settings)
                 failures.restarted()
             logger.info("%s is started again", query_id)
             hosted.streams.start()
@@ -190,7 +208,7 @@ class QueryHost:
         else:
             streams.resume()
 
-    def streams(self, query_id: str) -> KafkaStreams | None:
+    def streams(self, query_id: str) -> Application | None:
         with self._lock:
             hosted = self._running.get(query_id)
         return None if hosted is None else hosted.streams
@@ -216,3 +234,5 @@ class QueryHost:
             ids = list(self._running)
         for each in ids:
             self.stop(each)
+        if self._spark is not None:
+            self._spark.close()

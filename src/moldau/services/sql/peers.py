@@ -9,8 +9,10 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
+from concurrent.futures import CancelledError
 from typing import Any, Final
 
+from moldau.client.errors import KafkaError
 from moldau.services.sql.config import SqlConfig
 from moldau.services.sql.hosting import QueryHost
 from moldau.services.sql.machine.frames import DELIMITED
@@ -101,7 +103,8 @@ class Peers:
                 continue
             try:
                 lags = streams.all_local_store_partition_lags()
-            except StreamsError:
+            except (StreamsError, KafkaError, CancelledError):
+                # The query ends while it is asked: others go on hearing of the rest.
                 continue
             for store, partitions in lags.items():
                 found[f"{query_id}#{store}"] = {

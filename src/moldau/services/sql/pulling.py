@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -77,7 +77,8 @@ def _read_store(core: SqlCore, prepared: PreparedQuery, planned: PullQuery) -> P
     write = row_writer(types)
     remote: list[str] = []
     if not _is_complete(planned, local):
-        remote = _remote_rows(core, prepared, planned)
+        remote, copies = _remote_rows(core, prepared, planned)
+        local = [*local, *copies]
     if ordering.keys:
         read = row_reader(types)
         rows = ordering.apply([*local, *map(read, remote)])
@@ -93,14 +94,14 @@ def _is_complete(planned: PullQuery, rows: Sequence[object]) -> bool:
 
 
 def _local_rows(core: SqlCore, prepared: PreparedQuery, planned: PullQuery) -> list[Any]:
-    stale = bool(core.config["ksql.query.pull.enable.standby.reads"])
+    """Of the partitions that this server is in charge of."""
     deadline = time.monotonic() + _STORE_WAIT_S
     while True:
         streams = core.host.streams(planned.query_id)
         if streams is None:
             raise KsqlStatementException("The query of the table does not run", prepared.text)
         try:
-            return list(planned.unordered(streams.store(planned.store_name, stale=stale)))
+            return list(planned.unordered(streams.store(planned.store_name)))
         except InvalidStateStoreError as error:
             if _others(core, planned) and streams.state is State.RUNNING:
                 # Other servers have all of its partitions.
@@ -126,11 +127,28 @@ def _others(core: SqlCore, planned: PullQuery) -> list[str]:
     return sorted(addresses - {core.host.address})
 
 
-def _remote_rows(core: SqlCore, prepared: PreparedQuery, planned: PullQuery) -> list[str]:
+def _copied_rows(core: SqlCore, planned: PullQuery, gone: Collection[str]) -> list[Any] | None:
+    """What servers that are gone had, from the copies that are here; None if some are not."""
+    streams = core.host.streams(planned.query_id)
+    if streams is None:
+        return None
+    active = streams.active_partitions(planned.store_name)
+    wanted = frozenset(each for address in gone for each in active.get(address, ()))
+    try:
+        store = streams.store(planned.store_name, stale=True, partitions=wanted)
+        return list(planned.unordered(store)) if wanted <= store.partitions else None
+    except InvalidStateStoreError:
+        return None
+
+
+def _remote_rows(
+    core: SqlCore, prepared: PreparedQuery, planned: PullQuery
+) -> tuple[list[str], list[Any]]:
+    """Of other servers; and, of those that are gone, from copies that are here."""
     deadline = time.monotonic() + _STORE_WAIT_S
     found: dict[str, list[str]] = {}
     while True:
-        problem = ""
+        problem, gone = "", []
         for address in _others(core, planned):
             if address in found:
                 continue
@@ -145,11 +163,12 @@ def _remote_rows(core: SqlCore, prepared: PreparedQuery, planned: PullQuery) -> 
                 )
             except PeerFailed as error:
                 problem = str(error)
-        if not problem:
-            return [row for rows in found.values() for row in rows]
-        if core.config["ksql.query.pull.enable.standby.reads"]:
-            logger.warning("%s: what is here, in copies, is all that is shown", problem)
-            return [row for rows in found.values() for row in rows]
+                gone.append(address)
+        copies: list[Any] | None = [] if not gone else None
+        if gone and core.config["ksql.query.pull.enable.standby.reads"]:
+            copies = _copied_rows(core, planned, gone)
+        if copies is not None:
+            return [row for rows in found.values() for row in rows], copies
         # The partitions of a server that has gone come to another one.
         if time.monotonic() > deadline:
             raise KsqlStatementException(

@@ -41,9 +41,7 @@ class GlobalStores:
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
         self._consumer: Consumer[Any, Any] | None = None
-        names = [
-            name for group in assembly.groups() if assembly.is_global(group) for name in group
-        ]
+        names = [name for group in assembly.groups() if assembly.is_global(group) for name in group]
         nodes = [assembly.nodes[name] for name in names]
         self._topics = sorted(
             {topic for node in nodes if isinstance(node, SourceDefinition) for topic in node.topics}

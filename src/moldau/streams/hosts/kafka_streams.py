@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
@@ -199,12 +199,19 @@ class KafkaStreams:
 
     # Queries.
 
-    def store(self, name: str, *, stale: bool = False) -> LocalStore:
+    def store(
+        self, name: str, *, stale: bool = False, partitions: Collection[int] | None = None
+    ) -> LocalStore:
         """The partitions of a store that are in this instance: streams.store("counts").get("a").
 
-        `stale` also reads tasks that are being restored, and standby tasks.
+        `stale` also reads tasks that are being restored, and standby tasks; `partitions` are those
+        that are wanted, if not all.
         """
-        return self.queries.store(name, stale=stale)
+        return self.queries.store(name, stale=stale, partitions=partitions)
+
+    def active_partitions(self, store: str) -> dict[str, frozenset[int]]:
+        """The partitions of a store that each instance has, by `application.server`."""
+        return self.queries.active_partitions(store)
 
     def query(self, request: StateQueryRequest) -> StateQueryResult:
         """Ask the partitions of a store that are in this instance (KIP-796).

@@ -56,11 +56,7 @@ def plan_of(assembly: Assembly, application_id: str) -> Plan:
             name(topic): count for topic, count in assembly.internal_topics.items()
         },
         copartitioned=[
-            frozenset(
-                name(topic)
-                for source in group
-                for topic in _topics(assembly, source)
-            )
+            frozenset(name(topic) for source in group for topic in _topics(assembly, source))
             for group in assembly.copartitioned
         ],
         global_topics=frozenset(global_topics),

@@ -6,7 +6,7 @@ update of a record or none. What it returns is complete: iterators are read to t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -104,14 +104,23 @@ class LocalStore:
     counts.get("hello")
     """
 
-    def __init__(self, queries: Queries, name: str, stale: bool) -> None:
+    def __init__(
+        self, queries: Queries, name: str, stale: bool, partitions: Collection[int] | None = None
+    ) -> None:
         self._queries = queries
         self._name = name
         self._stale = stale
+        self._partitions = partitions
 
     def _read(self, read: Read) -> list[Any]:
         found = self._queries.read(self._name, read, stale=self._stale)
-        return [found[partition] for partition in sorted(found)]
+        wanted = self._partitions
+        return [found[each] for each in sorted(found) if wanted is None or each in wanted]
+
+    @property
+    def partitions(self) -> frozenset[int]:
+        """Those that are here."""
+        return frozenset(self._queries.read(self._name, lambda store: None, stale=self._stale))
 
     def _first(self, read: Read) -> Any:
         return next((each for each in self._read(read) if each is not None), None)
@@ -162,14 +171,17 @@ class Queries:
     def __init__(self, host: QueryHost) -> None:
         self.host = host
 
-    def store(self, name: str, *, stale: bool = False) -> LocalStore:
-        """A store by name; `stale` also reads restoring and standby tasks."""
+    def store(
+        self, name: str, *, stale: bool = False, partitions: Collection[int] | None = None
+    ) -> LocalStore:
+        """A store by name; `stale` also reads restoring and standby tasks. Of `partitions` alone,
+        if they are given."""
         self.subtopology(name)
         if not self.host.is_queryable:
             raise InvalidStateStoreError(
                 f"Cannot get state store {name}: the application is not running"
             )
-        return LocalStore(self, name, stale)
+        return LocalStore(self, name, stale, partitions)
 
     def subtopology(self, name: str) -> SubTopology | None:
         """The sub-topology of a store; `None` for a global one."""
@@ -250,6 +262,15 @@ class Queries:
             for each in self.all_metadata()
             if name in each.state_store_names or name in each.standby_state_store_names
         ]
+
+    def active_partitions(self, name: str) -> dict[str, frozenset[int]]:
+        """The partitions of a store that each instance has, by `application.server`."""
+        subtopology = self.subtopology(name)
+        number = None if subtopology is None else subtopology.number
+        return {
+            host: frozenset(task.partition for task in tasks.active if task.subtopology == number)
+            for host, tasks in self._hosts().items()
+        }
 
     def _hosts(self) -> Mapping[str, HostTasks]:
         found: dict[str, HostTasks] = {}

@@ -313,5 +313,3 @@ def _resolved(name: str, given: Any) -> Callable[..., Any]:
     if not callable(given):
         raise ConfigError.invalid(name, given, "must be a function, or the dotted path of one")
     return given  # type: ignore[no-any-return]
-
-
