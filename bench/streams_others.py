@@ -106,8 +106,9 @@ def run(
         seen, first, cpu = 0, 0.0, 0.0
         while seen < count:
             found = len(reader.poll(0.5))
+            taken = cpu_seconds()  # Raises if the program has ended.
             if found and not seen:
-                first, cpu = time.monotonic(), cpu_seconds()
+                first, cpu = time.monotonic(), taken
             seen += found
             if time.monotonic() - began > SECONDS_MAX:
                 raise TimeoutError(f"{name} wrote {seen} of {count} updates in {SECONDS_MAX:g} s")

@@ -32,5 +32,5 @@ async def count(stream):
 
 
 if __name__ == "__main__":
-    sys.argv = [sys.argv[0], "worker", "--without-web", "-l", "warning"]
+    sys.argv = [sys.argv[0], "worker", "--without-web", "-l", "warn"]
     app.main()
