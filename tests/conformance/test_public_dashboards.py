@@ -7,9 +7,12 @@ reason, and is checked to be absent, so that the reasons stay true.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+import yaml
 
 from moldau.client import Admin, Consumer, Producer
 from support.ports import free_port
@@ -204,3 +207,10 @@ def test_nothing_that_a_public_dashboard_asks_for_is_empty(
 def test_what_is_absent_is_absent(servers: tuple[Prometheus, Prometheus]) -> None:
     found = [name for name in ABSENT if any(each.query(name) for each in servers)]
     assert not found, "it is there by now: move it to the lists"
+
+
+def test_the_rules_of_the_page_are_those_that_were_tried() -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs/metrics.md").read_text()
+    blocks = re.findall(r"```yaml\n(metric_relabel_configs:.*?)```", page, re.DOTALL)
+    (found,) = [yaml.safe_load(block)["metric_relabel_configs"] for block in blocks]
+    assert found == RELABELLED
