@@ -34,6 +34,7 @@ from moldau.monitoring.machine.alerts import Condition, Notice
 from moldau.monitoring.machine.config import read_config
 from moldau.monitoring.machine.lag import LagTracker
 from moldau.monitoring.notify import Notifier
+from moldau.streams import KafkaStreams, StreamsBuilder
 from moldau.wire.apis import API_BY_KEY, ApiKey
 from moldau.wire.framing import encode_request_frame
 from moldau.wire.message import Message
@@ -308,8 +309,35 @@ def test_history_is_kept_in_slots(broker: BrokerProcess, metrics_port: int) -> N
     assert readings[-1]["values"]["kafka_controller_kafkacontroller_activecontrollercount"] == 1
 
 
-def test_lag_is_read_for_groups_of_every_kind_of_consumer(broker: BrokerProcess) -> None:
+def lag_of_streams(address: str, state: Path) -> None:
+    """Leave the streams group lag-streams six records behind."""
+    builder = StreamsBuilder()
+    builder.stream("lagging-streams", key_serde="bytes", value_serde="bytes").foreach(
+        lambda _key, _value: None
+    )
+    place = TopicPartition("lagging-streams", 0)
+    with Producer(bootstrap_servers=address) as producer, Admin(bootstrap_servers=address) as admin:
+        for _ in range(4):
+            producer.send("lagging-streams", b"value")
+        producer.flush()
+        with KafkaStreams(
+            builder.build(), application_id="lag-streams", bootstrap_servers=address,
+            group_protocol="streams", auto_offset_reset="earliest", state_dir=str(state),
+        ):  # fmt: skip
+
+            def committed() -> bool:
+                found = admin.list_streams_group_offsets({"lag-streams": None}, check=False)
+                at = found.values_by_key.get("lag-streams", {}).get(place)
+                return at is not None and at.offset == 4
+
+            eventually(committed, what="the offset of the application")
+        for _ in range(6):
+            producer.send("lagging-streams", b"value")
+
+
+def test_lag_is_read_for_groups_of_every_kind(broker: BrokerProcess, tmp_path: Path) -> None:
     address = broker.bootstrap
+    lag_of_streams(address, tmp_path)
     with Producer(bootstrap_servers=address) as producer:
         for _ in range(10):
             producer.send("lagging", b"value")
@@ -335,9 +363,10 @@ def test_lag_is_read_for_groups_of_every_kind_of_consumer(broker: BrokerProcess)
             lags = LagTracker().observe(ends, groups, 0.0)
             return {each.group_id: (each.kind, each.records) for each in lags}
 
-        found = eventually(lambda: read() if len(read()) == 3 else None, what="three groups")
+        found = eventually(lambda: read() if len(read()) == 4 else None, what="four groups")
     assert found["lag-classic"] == ("classic", 6)
     assert found["lag-consumer"] == ("consumer", 6)
+    assert found["lag-streams"] == ("streams", 6)
     assert found["lag-share"][0] == "share"
     assert 0 <= found["lag-share"][1] <= 10
 

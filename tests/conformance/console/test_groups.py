@@ -61,7 +61,7 @@ def groups(
 
 def echo(bootstrap: str, state: Path) -> KafkaStreams:
     builder = StreamsBuilder()
-    builder.stream(TOPIC).foreach(lambda _key, _value: None)
+    builder.stream(TOPIC, key_serde="bytes", value_serde="bytes").foreach(lambda _key, _value: None)
     return KafkaStreams(
         builder.build(),
         application_id="echoes",
