@@ -152,20 +152,7 @@ MORE = pytest.mark.long("another seed; the first shows the same")
         pytest.param(LOGS, 1, id="logs"),
         pytest.param(LOGS, 2, id="logs again", marks=MORE),
         pytest.param(TRANSACTIONS, 1, id="transactions", marks=MORE),
-        pytest.param(
-            TRANSACTIONS,
-            2,
-            id="transactions again",
-            marks=[
-                MORE,
-                pytest.mark.xfail(
-                    reason="node 3 loses power while it starts after a kill of all, and is in the "
-                    "ISR of plain-0 without its records: the broker's fault or the rule's of "
-                    "sim/promise.py, which is not known yet",
-                    strict=True,
-                ),
-            ],
-        ),
+        pytest.param(TRANSACTIONS, 3, id="transactions again", marks=MORE),
     ],
 )
 def test_a_broker_is_filled_and_another_drained_while_nodes_fail(
@@ -187,3 +174,10 @@ def test_a_broker_is_filled_and_another_drained_while_nodes_fail(
     assert all(len(set(each.replicas)) == 3 for each in load.partitions)
     assert plan(load, Constraints(drained=frozenset({DRAINED}))).reassignments == ()
     assert balancer.rounds >= sum(made[-1].profile.topics.values()) / MOVES_MAX
+
+
+@pytest.mark.long("one seed, in which all are killed in the middle of a move")
+def test_nothing_is_lost_while_a_partition_waits_for_its_last_leader() -> None:
+    """The balancer does not come to its end before the scenario does."""
+    outcome = run_seed(2, scenario=lambda world: BalancedScenario(world, TRANSACTIONS))
+    assert outcome.invariant is None, f"{outcome.invariant}: {outcome.detail}"

@@ -4,7 +4,8 @@ Kafka promises that a record acknowledged by all in-sync replicas survives as lo
 keeps its data. So the power of a machine fails only if
 
 - all others are up, and none of them has lost power and is not in sync everywhere since;
-- every partition that it is in sync with, or eligible to lead, has another such replica.
+- every partition that it is in sync with, or eligible to lead, has another such replica;
+- it is not the last leader that a partition without any such replica waits for.
 
 And until the controller has taken the machine out of every ISR (its session was over, or it has
 registered again and said that its shutdown was not clean) nobody else's process ends: such a
@@ -43,7 +44,7 @@ class Promise:
             return False
         for topic in image.topics_by_id.values():
             for state in topic.partitions.values():
-                able = {*state.isr, *state.elr}
+                able = {*state.isr, *state.elr} or {*state.last_known_elr}
                 if machine.node_id in able and len(able) == 1:
                     return False
         return True
