@@ -21,7 +21,8 @@ SEEDS = (1, 3, 5, 10, 31)
 def test_the_same_seed_tells_the_same_story(seed: int) -> None:
     first, second = run_seed(seed), run_seed(seed)
     assert first == second
-    assert first.steps > 20
+    assert first.steps > 0
+    assert first.faults
 
 
 def test_seeds_tell_different_stories() -> None:

@@ -135,6 +135,11 @@ class Pipelines:
     def close(self) -> None:
         self._registry.close()
 
+    @property
+    def cluster(self) -> dict[str, str]:
+        """The settings with which clients reach the cluster."""
+        return {**self._config, "bootstrap.servers": self._bootstrap_servers}
+
     # Looking.
 
     def list(self) -> list[PipelineInfo]:

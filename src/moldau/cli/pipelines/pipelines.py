@@ -189,7 +189,6 @@ def open_pipelines(arguments: argparse.Namespace) -> Iterator[Pipelines]:
         or DEFAULT_SERVERS
     )
     config["bootstrap.servers"] = servers
-    arguments.cluster = config
     # What is kept for the control loop are the settings as written: it reads secrets by itself.
     wait_until_reachable(known_keys(config))
     with Pipelines(servers, folder=arguments.data, config=config) as pipelines:
@@ -201,15 +200,15 @@ def open_pipelines(arguments: argparse.Namespace) -> Iterator[Pipelines]:
 
 def _list(pipelines: Pipelines, arguments: argparse.Namespace) -> int:
     found = pipelines.list()
-    return _print_list(found, arguments, _connectors(found, arguments))
+    return _print_list(found, arguments, _connectors(pipelines, found))
 
 
-def _connectors(found: Sequence[PipelineInfo], arguments: argparse.Namespace) -> list[Any]:
+def _connectors(pipelines: Pipelines, found: Sequence[PipelineInfo]) -> list[Any]:
     from moldau.cli.pipelines.connectors import connectors_of
     from moldau.connect.api.errors import ConnectError
 
     try:
-        return connectors_of(arguments.cluster, found)
+        return connectors_of(pipelines.cluster, found)
     except ConnectError as error:
         print(f"moldau: {error}", file=sys.stderr)
         return []

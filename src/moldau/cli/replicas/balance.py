@@ -30,7 +30,7 @@ examples:
   moldau balance execute --throttle 50000000
   moldau balance add-broker 4 --execute
   moldau balance drain-broker 2 --execute --throttle 50000000
-  moldau balance run --interval 600 --max-moves 10 --max-bytes 10000000000 --throttle 50000000
+  moldau balance run --interval 600 --max-moves 10 --throttle 50000000
   moldau balance status
   moldau balance stop
 """
@@ -137,7 +137,7 @@ def _add_running(command: Parser) -> None:
         help="seconds that a partition stays where it was moved to (default: %(default)s)",
     )
     command.add_argument(
-        "--rounds", type=int, metavar="N", help="end after so many rounds (default: never)"
+        "--rounds", type=int, metavar="N", help="end after this number of rounds (default: never)"
     )
 
 

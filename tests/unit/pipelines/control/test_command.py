@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from moldau.cli.main import main
+from moldau.cli.pipelines import connectors
 from moldau.cli.pipelines import pipelines as command
 from moldau.pipelines.api import PipelineInfo
 from moldau.pipelines.control.folder import ControlFolder, Heartbeat
@@ -82,6 +83,7 @@ class Played:
         self.infos = {one.name: one for one in infos}
         self.error: PipelineError | None = None
         self.asked: list[tuple[str, dict[str, Any]]] = []
+        self.cluster: dict[str, str] = {}
 
     def list(self) -> list[PipelineInfo]:
         return list(self.infos.values())
@@ -112,6 +114,7 @@ def played(monkeypatch: pytest.MonkeyPatch) -> Played:
         yield made
 
     monkeypatch.setattr(command, "open_pipelines", opened)
+    monkeypatch.setattr(connectors, "connectors_of", lambda _cluster, _found: [])
     monkeypatch.setattr(command.time, "time", lambda: NOW)
     return made
 
