@@ -156,6 +156,7 @@ def open_files(broker: BrokerProcess) -> int:
     return len(list(Path(f"/proc/{broker.pid}/fd").iterdir()))
 
 
+@pytest.mark.slow("connections break all the time")
 def test_an_idempotent_producer_writes_each_record_once_over_broken_connections(
     proxied: tuple[BrokerProcess, CuttingProxy],
 ) -> None:

@@ -134,6 +134,7 @@ def sessions(rows: Iterable[Row], closed_until: float) -> list[Row]:
     return [one for one in found if one["window_end"] <= closed_until]
 
 
+@pytest.mark.slow("two queries with state, each started again")
 def test_hopping_and_session_windows_with_late_rows(
     spark: Any, broker: Broker, checkpoint: str
 ) -> None:

@@ -84,6 +84,7 @@ def test_each_row_goes_to_the_topic_of_its_route(
     assert len(letters) == len(french) + 1
 
 
+@pytest.mark.slow("a query with several sinks runs twice")
 def test_several_sinks_get_one_read_and_a_repeated_batch_once(
     spark: Any, broker: Broker, checkpoint: str, orders: list[dict[str, Any]], tmp_path: Path
 ) -> None:
