@@ -77,7 +77,7 @@ class CoordinatorRuntime(Generic[S]):
 
     @property
     def times(self) -> Times | None:
-        """What is told how long decisions and commits take."""
+        """Records how long decisions and commits take."""
         return self._times
 
     @times.setter

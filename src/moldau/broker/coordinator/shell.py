@@ -150,7 +150,7 @@ class ShardShell(Generic[S]):
         perform: Callable[[Action], None] = _no_actions,
         times: Times | None = None,
     ) -> None:
-        """`times` is told how long decisions and their commits take."""
+        """`times` records how long decisions and their commits take."""
         self.times = times
         self.shard = shard
         self.log = log

@@ -140,7 +140,7 @@ def _partly(text: Any, rule: MaskRule) -> Any:
 
 
 def cast(step: Cast, frame: Any) -> Any:
-    """The frame with columns of other types; `__error` says what is no value of its type."""
+    """The frame with columns cast to other types; `__error` names values that cannot be."""
     from pyspark.sql import functions as F
 
     made = {name: F.col(f"`{name}`").try_cast(kind) for name, kind in step.columns.items()}

@@ -51,7 +51,7 @@ def score_mistakes(step: Score) -> Iterator[tuple[str, str, str | None]]:
     """What is wrong, the option it is about, and what to do."""
     if not step.model.endswith(_ENDINGS):
         yield (
-            f"model: {step.model!r} is no file of a model",
+            f"model: {step.model!r} is not a model file",
             "model",
             f"write a file that ends with {', '.join(_ENDINGS)}",
         )

@@ -1,7 +1,7 @@
 """Reads the steps that change the shape of rows from a document's data.
 
-Every mistake in how a step is written is told with the path of what is wrong; None is returned for
-a step that cannot be made of what was read.
+Mistakes are reported with the path of what is wrong; None is returned for a step that cannot be
+read.
 """
 
 from __future__ import annotations

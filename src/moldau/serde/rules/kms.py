@@ -25,7 +25,7 @@ __all__ = ["LOCAL_KMS", "Kms", "kms_for", "open_sealed", "sealed"]
 
 LOCAL_KMS: Final = "local-kms"
 _NONCE_SIZE: Final = 12
-#: What Confluent's Azure driver puts before data if it was told to save the key's version.
+#: What Confluent's Azure driver puts before data if it is configured to save the key's version.
 _AZURE_VERSION: Final = re.compile(rb"azure:v1:([0-9a-fA-F]{32}):")
 Params = Mapping[str, str]
 

@@ -53,7 +53,7 @@ CONFIG: Final = (
             doc="How many points of a measurement one query returns")
     .define("topic.prefix", Kind.STRING, "", group="Records", doc="Prefix of topics")
     .define("topic.mapper", Kind.STRING, "db", group="Records",
-            validator=OneOf(("db", "measurement", "series")),
+            validator=OneOf(("db", "measurement")),
             doc="What follows the prefix: the name of the database, or of the measurement")
 )  # fmt: skip
 _NS_PER_MS: Final = 1_000_000
