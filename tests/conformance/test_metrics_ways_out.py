@@ -134,6 +134,42 @@ def test_what_is_counted_is_what_happened(broker: BrokerProcess, metrics_port: i
     assert found["process_open_fds"] > 10
 
 
+def test_coordinators_measure_decisions_and_writes(
+    broker: BrokerProcess, metrics_port: int
+) -> None:
+    prefix = "kafka_server_{}_coordinator_metrics_{}"
+    written = prefix.format("share", "write_total")
+    before = values_of(metrics_port)
+    began = time.monotonic()
+    with Producer(bootstrap_servers=broker.bootstrap) as producer:
+        producer.send("timed", b"value")
+    with Consumer(bootstrap_servers=broker.bootstrap, group_id="timed",
+                  auto_offset_reset="earliest") as consumer:  # fmt: skip
+        consumer.subscribe(["timed"])
+        eventually(lambda: list(consumer.poll(2)), what="records")
+        for offset in range(50):
+            consumer.commit_sync({TopicPartition("timed", 0): offset % 2})
+    with ShareConsumer(bootstrap_servers=broker.bootstrap, group_id="timed-queue") as share:
+        share.subscribe(["timed"])
+
+        def has_written() -> bool:
+            share.poll(0.2)
+            return values_of(metrics_port)[written] > before[written]
+
+        eventually(has_written, what="the state of the queue is written")
+    elapsed_ms = (time.monotonic() - began) * 1000
+    found = values_of(metrics_port)
+    for phase in ("processing", "purgatory"):
+        name = prefix.format("group", f"event_{phase}_time_ms")
+        times_ms = [found[f"{name}_{stat}"] for stat in ("p50", "p95", "p99", "p999", "max")]
+        assert times_ms == sorted(times_ms)
+        # Waits are whole milliseconds, as Kafka's: one replica commits at once.
+        assert 0 < times_ms[0] < elapsed_ms / 50 or phase == "purgatory"
+        assert 0 <= times_ms[-1] < elapsed_ms
+    latency = prefix.format("share", "write_latency")
+    assert 0 <= found[f"{latency}_avg"] <= found[f"{latency}_max"] < elapsed_ms
+
+
 def request_of(key: ApiKey, request: Message, correlation_id: int) -> bytes:
     api = API_BY_KEY[key]
     return encode_request_frame(api, api.max_version, correlation_id, "raw", request)

@@ -1,4 +1,7 @@
-"""A newcomer's walk: the commands of README's pipeline section, as written, in an empty folder."""
+"""A newcomer's walk: the commands of README's pipeline section, as written, in an empty folder.
+
+Then, with what is running, an example in Python.
+"""
 
 from __future__ import annotations
 
@@ -95,3 +98,7 @@ def test_the_walk(tmp_path: Path, environment: dict[str, str], commands: list[st
     run(f"echo junk | {produce.partition('| ')[2]}")
     dead = consume.replace("big-orders", "orders-dead-letter")
     assert run(f"{dead} --formatter-property print.headers=true").endswith("\tjunk\n")
+
+    *_, press, drill = run(f"python {ROOT}/examples/pipelines/machine_risk.py").splitlines()
+    assert press == '{"machine":"press","risk":1.0}'
+    assert drill == '{"machine":"drill","risk":1.0}'

@@ -130,7 +130,7 @@ EVENT_TIMES: Final = {
     )
     for kind in ("group", "share")
     for phase, help in (
-        ("processing", "ms to decide and append"),
+        ("processing", "ms to decide"),
         ("purgatory", "ms until what was appended is committed"),
     )
     for stat in STATS
