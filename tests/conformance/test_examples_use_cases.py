@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -22,7 +23,7 @@ MISSING = {
     "shop_search": (elasticsearch_missing,),
     "change_data_capture": (elasticsearch_missing, postgres_missing, redis_missing),
 }
-SECONDS_MAX = 400
+SECONDS_MAX = 200
 
 
 def names() -> list[str]:
@@ -40,17 +41,23 @@ def test_a_use_case_runs(name: str, tmp_path: Path) -> None:
     for missing in MISSING.get(name, ()):
         if reason := missing():
             pytest.skip(reason)
-    done = subprocess.run(
+    with subprocess.Popen(
         [sys.executable, str(FOLDER / f"{name}.py"), "--short"],
         cwd=tmp_path,
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
         text=True,
-        timeout=SECONDS_MAX,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "\nok     " in done.stdout
-    assert "FAILED" not in done.stdout
+    ) as program:
+        try:
+            out, _ = program.communicate(timeout=SECONDS_MAX)
+        except subprocess.TimeoutExpired:
+            # Not killed: it stops the services that it started, Spark among them.
+            program.send_signal(signal.SIGINT)
+            out, _ = program.communicate(timeout=60)
+            pytest.fail(f"not done within {SECONDS_MAX} s:\n{out}")
+    assert program.returncode == 0, out
+    assert "\nok     " in out
+    assert "FAILED" not in out
     assert list(tmp_path.iterdir()) == []
 
 
