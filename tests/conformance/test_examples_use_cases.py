@@ -23,7 +23,7 @@ MISSING = {
     "shop_search": (elasticsearch_missing,),
     "change_data_capture": (elasticsearch_missing, postgres_missing, redis_missing),
 }
-SECONDS_MAX = 200
+SECONDS_MAX = 400
 
 
 def names() -> list[str]:
