@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from moldau.broker.log.context import LogContext, LogDirState
@@ -225,13 +224,19 @@ class _Loader:
 
     def restore(self, facts: LogFacts, log_start_offset: int) -> None:
         """Take over what the clean stop recorded: files are opened when they are used."""
-        self._find_snapshots(facts.files)
-        if self.snapshots.offsets:
+        if facts.snapshots:
+            self.snapshots = ProducerSnapshots(self._disk, self._dir, facts.snapshots)
             self.snapshots.remove_stray(each.base_offset for each in facts.segments)
         self.epochs = LeaderEpochs(facts.epochs)
         segments = []
         for each in facts.segments:
-            segment = self._segment(facts.files, each.base_offset)
+            segment = self._segment(
+                each.base_offset,
+                size=each.size,
+                index_size=each.offset_index_size,
+                time_index_size=each.time_index_size,
+                txn_index_size=each.txn_index_size,
+            )
             segment.restore(each)
             segments.append(segment)
         self.segments = Segments(segments)
@@ -242,7 +247,7 @@ class _Loader:
             self._write_epochs()
         self._rebuild_producers(clean=True)
 
-    def _find_snapshots(self, files: Mapping[str, int]) -> None:
+    def _find_snapshots(self, files: dict[str, int]) -> None:
         names = [name for name in files if name.endswith(SNAPSHOT_SUFFIX)]
         if names:
             offsets = (offset_of_file(name) for name in names)
@@ -310,7 +315,14 @@ class _Loader:
             base_offset = offset_of_file(name)
             if base_offset is None:
                 continue
-            segment = self._segment(files, base_offset)
+            prefix = offset_prefix(base_offset)
+            segment = self._segment(
+                base_offset,
+                size=files[name],
+                index_size=files.get(prefix + INDEX_SUFFIX, -1),
+                time_index_size=files.get(prefix + TIME_INDEX_SUFFIX, -1),
+                txn_index_size=files.get(prefix + TXN_INDEX_SUFFIX, 0),
+            )
             try:
                 segment.load()
             except CorruptIndex as error:
@@ -320,23 +332,30 @@ class _Loader:
         self.segments = Segments(segments)
         return damaged
 
-    def _segment(self, files: Mapping[str, int], base_offset: int) -> Segment:
+    def _segment(
+        self,
+        base_offset: int,
+        *,
+        size: int,
+        index_size: int,
+        time_index_size: int,
+        txn_index_size: int,
+    ) -> Segment:
         """A segment that is there, none of whose files has been opened yet."""
         config = self._config
-        prefix = offset_prefix(base_offset)
-        name = prefix + LOG_SUFFIX
+        path = f"{self._dir}/{offset_prefix(base_offset)}{LOG_SUFFIX}"
         return Segment(
             self._disk,
             self._dir,
             base_offset,
-            file=self._disk.open(f"{self._dir}/{name}", size=files[name]),
+            file=self._disk.open(path, size=size),
             index_size_max=config.segment_index_bytes,
             index_interval_bytes=config.index_interval_bytes,
             created_ms=self._now_ms,
             jitter_ms=self._context.jitter(min(config.segment_jitter_ms, config.segment_ms)),
-            index_size=files.get(prefix + INDEX_SUFFIX, -1),
-            time_index_size=files.get(prefix + TIME_INDEX_SUFFIX, -1),
-            txn_index_size=files.get(prefix + TXN_INDEX_SUFFIX, 0),
+            index_size=index_size,
+            time_index_size=time_index_size,
+            txn_index_size=txn_index_size,
         )
 
     def _recover(self, damaged: set[int], recover_from: int | None, log_start_offset: int) -> int:

@@ -38,6 +38,7 @@ class LogState:
         "dir_state",
         "flush_messages",
         "flusher",
+        "has_retired_files",
         "high_watermark",
         "is_future",
         "leader_epochs",
@@ -101,6 +102,8 @@ class LogState:
         self.lowest_cut = NEVER_CUT
         # The inventory's facts, if the log was opened from them: still true if nothing changes.
         self.opened_from: LogFacts | None = None
+        # Whether files of former segments may still be in the directory, until they are removed.
+        self.has_retired_files = False
         self.flusher = Flusher(
             context, dir_state, directory, segments, recovery_point, now_ms, new_files
         )

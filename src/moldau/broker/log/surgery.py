@@ -85,6 +85,7 @@ def delete_segments(log: LogState, segments: list[Segment]) -> None:
 
 def retire(log: LogState, segment: Segment, *, with_snapshot: bool = True) -> list[str]:
     """Rename a segment's files to `.deleted`; the paths to remove later."""
+    log.has_retired_files = True
     segment.release()
     segment.change_suffix(DELETED_SUFFIX)
     paths = segment.paths()
