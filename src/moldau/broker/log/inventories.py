@@ -71,12 +71,12 @@ def is_as_recorded(disk: Disk, directory: str, facts: LogFacts) -> bool:
     try:
         if disk.entries_changed(directory) != facts.entries_changed:
             return False
-        return all(
-            disk.size(f"{directory}/{offset_prefix(each.base_offset)}{LOG_SUFFIX}") == each.size
-            for each in facts.segments
-        )
+        for each in facts.segments:
+            if disk.size(f"{directory}/{offset_prefix(each.base_offset)}{LOG_SUFFIX}") != each.size:
+                return False
     except FileNotFoundError:
         return False
+    return True
 
 
 def _segment_facts(segment: Segment) -> SegmentFacts:

@@ -71,12 +71,14 @@ def open_log(
     high_watermark: int = 0,
     is_future: bool = False,
     facts: LogFacts | None = None,
+    found_id: uuid.UUID | None = None,
 ) -> Log:
     """Open the log in `directory`, creating it if it is not there.
 
-    `recovery_point`, `log_start_offset` and `high_watermark` come from the checkpoints, `facts`
-    from the inventory of a clean stop if the directory is as recorded there. I/O errors come out as
-    LogDirFailure.
+    `topic_id` is that of a new log, `found_id` what the caller has read from the files of one that
+    is there. `recovery_point`, `log_start_offset` and `high_watermark` come from the checkpoints,
+    `facts` from the inventory of a clean stop if the directory is as recorded there. I/O errors
+    come out as LogDirFailure.
     """
     loader = _Loader(context, directory, config, now_ms)
     try:
@@ -93,7 +95,7 @@ def open_log(
                 files = {}
             settle_leftovers(context.disk, directory, files)
             # First, so that no power failure leaves records of an unknown topic.
-            known_id = loader.topic_id(files, topic_id)
+            known_id = found_id or loader.topic_id(files, topic_id)
             loader.load(files, clean_shutdown, recovery_point, log_start_offset)
     except OSError as error:
         raise dir_state.fail(f"opening {directory}", error) from error
@@ -123,16 +125,14 @@ def open_log(
     return log
 
 
-def topic_id_is_lost(disk: Disk, directory: str) -> bool:
-    """Whether there is a `partition.metadata` that a power failure has made unreadable."""
+def read_topic_id(disk: Disk, directory: str) -> uuid.UUID | None:
+    """The id in `partition.metadata`, None if there is none; CorruptCheckpoint if a power failure
+    has made it unreadable."""
     path = f"{directory}/{PARTITION_METADATA}"
     try:
-        decode_partition_metadata(path, disk.read_bytes(path))
-    except CorruptCheckpoint:
-        return True
+        return decode_partition_metadata(path, disk.read_bytes(path))
     except FileNotFoundError:
-        return False
-    return False
+        return None
 
 
 class _Loader:
@@ -145,10 +145,11 @@ class _Loader:
         self._config = config
         self._now_ms = now_ms
         self.producers = ProducerStates()
-        self.epochs = LeaderEpochs()
-        self._epochs_loaded: list[tuple[int, int]] = []
         self.snapshots = ProducerSnapshots(self._disk, directory)
-        self.segments = Segments([])
+        # Set by `load` and `restore`: thousands of logs are opened at a start.
+        self.epochs: LeaderEpochs
+        self.segments: Segments
+        self._epochs_loaded: list[tuple[int, int]] = []
         self.log_start_offset = 0
         self.log_end_offset = 0
         self.recovery_point = 0
@@ -161,6 +162,7 @@ class _Loader:
     def load(
         self, files: dict[str, int], clean: bool, recovery_point: int, log_start_offset: int
     ) -> None:
+        self.epochs = LeaderEpochs()
         if not files:
             self._start_empty(log_start_offset)
             return
@@ -173,7 +175,7 @@ class _Loader:
             for offset in [o for o in self.snapshots.offsets if o > recovery_point]:
                 self.snapshots.remove(offset)
         self._load_epochs(files)
-        damaged = self._load_segments(files)
+        damaged = self._load_segments(files, clean)
         if not self._epochs_loaded:
             # Missing, damaged, or emptied by a power failure before it was synced. The epochs
             # are in the batches, all of them from the first on.
@@ -307,11 +309,12 @@ class _Loader:
             logger.warning("%s; taking the epochs from the batches", error)
         self._epochs_loaded = self.epochs.entries()
 
-    def _load_segments(self, files: dict[str, int]) -> set[int]:
+    def _load_segments(self, files: dict[str, int], clean: bool) -> set[int]:
         """Open every segment; the base offsets of those whose indexes must be rebuilt."""
         damaged: set[int] = set()
         segments: list[Segment] = []
-        for name in sorted(name for name in files if name.endswith(LOG_SUFFIX)):
+        names = sorted(name for name in files if name.endswith(LOG_SUFFIX))
+        for name in names:
             base_offset = offset_of_file(name)
             if base_offset is None:
                 continue
@@ -323,12 +326,15 @@ class _Loader:
                 time_index_size=files.get(prefix + TIME_INDEX_SUFFIX, -1),
                 txn_index_size=files.get(prefix + TXN_INDEX_SUFFIX, 0),
             )
+            segments.append(segment)
+            if not clean and name is names[-1]:
+                # Its indexes are made again in any case.
+                continue
             try:
                 segment.load()
             except CorruptIndex as error:
                 logger.warning("%s; rebuilding the segment's indexes", error)
                 damaged.add(base_offset)
-            segments.append(segment)
         self.segments = Segments(segments)
         return damaged
 
@@ -461,6 +467,11 @@ class _Loader:
             except CorruptCheckpoint as error:
                 logger.warning("%s; ignoring it", error)
         if wanted is not None:
-            self._disk.write_atomic(path, encode_partition_metadata(wanted), sync=False)
+            data = encode_partition_metadata(wanted)
+            if files:
+                self._disk.write_atomic(path, data, sync=False)
+            else:
+                # Of a new log nothing is lost if it remains incomplete.
+                self._disk.write_new(path, data)
             self.unsynced_files.append(PARTITION_METADATA)
         return wanted
