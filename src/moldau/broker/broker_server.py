@@ -97,6 +97,8 @@ class BrokerServer:
         self._own_requests: Dispatcher
         self.loaded = False
         self._built = False
+        # Syncs the logs while the rest stops.
+        self._settling: asyncio.Task[None] | None = None
 
     # Start.
 
@@ -359,6 +361,8 @@ class BrokerServer:
         if self._built:
             # First: more copying would only make the rest take longer.
             await self._moves.stop()
+        if self.loaded:
+            self._settling = asyncio.create_task(self._shared.logs.begin_close())
         await self._leave(controlled)
         if self._built:
             self.coordinators.close()
@@ -400,6 +404,8 @@ class BrokerServer:
         if hasattr(self, "_requests"):
             await self._own_requests.stop()
             await self._requests.stop()
+        if self._settling is not None:
+            await asyncio.wait([self._settling])
         if self.loaded:
             await self._shared.logs.flush_all()
 

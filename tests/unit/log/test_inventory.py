@@ -149,7 +149,7 @@ def test_a_start_with_the_inventory_finds_what_one_without_it_finds(
 
 
 @pytest.mark.parametrize("fill", [fill_nothing, fill_plain, fill_old, fill_transactional])
-def test_a_stop_looks_only_at_the_files_of_logs_that_have_changed(
+def test_a_stop_lists_only_the_directories_with_files_that_may_be_on_their_way_out(
     tmp_path: Path, fill: Callable[[Log], None]
 ) -> None:
     manager = started(tmp_path)
@@ -161,9 +161,10 @@ def test_a_stop_looks_only_at_the_files_of_logs_that_have_changed(
         manager = started(tmp_path, disk)
         log_of(manager, 0).assign_epoch(20, log_of(manager, 0).log_end_offset)
         append(log_of(manager, 1), b"more", leader_epoch=20)
+        log_of(manager, 2).truncate_fully_and_start_at(7, now_ms=NOW_MS)
         disk.scanned.clear()
         manager.close()
-        assert disk.scanned == [str(tmp_path / "topic-1")]
+        assert disk.scanned == [str(tmp_path / "topic-2")]
 
 
 def test_what_has_changed_since_is_looked_at(tmp_path: Path) -> None:

@@ -425,3 +425,33 @@ def test_compaction_waits_until_what_replaces_the_old_is_durable() -> None:
     asyncio.run(clean())
     machine.lose_power()
     assert values_of(read_all(machine.log())) == [(0, b"flushed")]
+
+
+def test_a_stop_that_syncs_ahead_may_be_cut_off_anywhere() -> None:
+    """What was flushed stays, and epochs are those of the batches that are left."""
+    epochs = [(1, 0), (2, 1), (4, 2)]
+    for changes in range(100):
+        machine = Machine()
+        log = machine.create()
+        append(log, b"0", leader_epoch=1)
+        log.flush()
+        machine.manager.checkpoint_recovery_points()
+        append(log, b"1", leader_epoch=2)
+        machine.manager.closing.synced_singly_max = 0
+        machine.platter.stop_after(changes)
+        try:
+            asyncio.run(machine.manager.begin_close())
+            append(log, b"2", leader_epoch=4)
+            machine.manager.close()
+            finished = True
+        except Stopped:
+            finished = False
+        machine.lose_power()
+        found = [value for _, value in values_of(read_all(machine.log()))]
+        assert found == [b"0", b"1", b"2"][: len(found)]
+        assert found
+        assert machine.log().leader_epochs.entries() == epochs[: len(found)]
+        if finished:
+            assert len(found) == 3
+            return
+    pytest.fail("the stop makes more changes than expected")

@@ -9,6 +9,7 @@ import pytest
 
 from moldau.broker.metadata.machine.broker_lifecycle import fence_dead, process_heartbeat
 from moldau.broker.metadata.machine.brokers import fence_broker, register_broker, unregister_broker
+from moldau.broker.metadata.machine.changes import PartitionChanges
 from moldau.broker.metadata.machine.elections import ElectionRules, change_partition
 from moldau.broker.metadata.machine.model import LeaderRecoveryState, Partition
 from moldau.broker.metadata.machine.partitions import alter_partition, assign_replicas_to_dirs
@@ -592,3 +593,34 @@ class TestLogFolders:
         assert world.records == []
         cordon()
         assert world.create("free-again").error_code == 0
+
+
+def test_partitions_that_are_alike_change_as_each_would_alone(new_world: Any) -> None:
+    """One election serves all partitions with the same replicas, ISR and leader."""
+    world = new_world(min_insync_replicas=2)
+    epochs = {broker_id: world.add_broker(broker_id) for broker_id in (1, 2, 3, 4)}
+    for factor in (1, 2, 3):
+        world.create(f"of-{factor}", 40, factor, unclean__leader__election__enable="true")
+        world.create(f"clean-{factor}", 40, factor)
+    # Epochs and ISRs differ from here on.
+    for broker_id in (2, 3):
+        world.apply(
+            fence_broker(world.controller, broker_id=broker_id, broker_epoch=epochs[broker_id])
+        )
+    world.apply(unfence_broker(world.controller, broker_id=3, broker_epoch=epochs[3]))
+    partitions = [
+        (topic, index, partition)
+        for topic in world.image.topics_by_id.values()
+        for index, partition in topic.partitions.items()
+    ]
+    for clean in (True, False):
+        together = PartitionChanges(world.controller, removed=1)
+        alone = []
+        for topic, index, partition in partitions:
+            together.remove(topic, index, partition, clean=clean)
+            single = PartitionChanges(world.controller, removed=1)
+            single.remove(topic, index, partition, clean=clean)
+            alone += single.records
+            assert together.partition(topic, index) == single.partition(topic, index)
+        assert together.records == alone
+        assert len(alone) > 100

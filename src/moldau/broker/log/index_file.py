@@ -209,6 +209,11 @@ class IndexFile(ABC):
         return sync
 
     @property
+    def file_size(self) -> int:
+        """-1 if the file does not exist."""
+        return self._file_size
+
+    @property
     def file_exists(self) -> bool:
         return self._file_size >= 0
 

@@ -36,32 +36,34 @@ def write_inventory(disk: Disk, directory: LogDir, logs: Iterable[Log]) -> None:
     """
     try:
         facts = {log.dir.rpartition("/")[2]: facts_of(disk, log) for log in logs}
-        # What a removal has yet to remove is settled by a start that looks at the files.
-        settled = {name: each for name, each in facts.items() if not has_leftovers(each.files)}
+        settled = {name: each for name, each in facts.items() if each is not None}
         data = encode_inventory(directory.clean_mark_ms(), settled)
         disk.write_atomic(f"{directory.path}/{INVENTORY_FILE}", data)
     except OSError as error:
         logger.warning("%s: cannot write the inventory of its logs: %s", directory.path, error)
 
 
-def facts_of(disk: Disk, log: Log) -> LogFacts:
-    """What a closed log looks like to the next start."""
+def facts_of(disk: Disk, log: Log) -> LogFacts | None:
+    """What a closed log looks like to the next start; None if that has to look at the files, as
+    some of them may wait for their removal."""
     opened = log.opened_from
     facts = LogFacts(
-        files=opened.files if opened is not None else {},
         entries_changed=opened.entries_changed if opened is not None else -1,
         topic_id=log.topic_id,
         end_offset=log.log_end_offset,
         # A start drops epochs without a batch.
         epochs=tuple(each for each in log.leader_epochs.entries() if each[1] < log.log_end_offset),
+        snapshots=tuple(sorted(log.snapshots.offsets)),
         segments=tuple(map(_segment_facts, log.segments)),
     )
-    # To look at the files of a log takes most of the time, and nearly all logs are as they were. If
-    # files have changed all the same, the next start finds other ones than named and reads them.
+    # If files have changed all the same, the next start finds another time and reads them.
     if facts == opened:
         return facts
-    changed = disk.entries_changed(log.dir)
-    return facts._replace(files=disk.scan_files(log.dir), entries_changed=changed)
+    # A log knows its files, except those that were put aside or that the cleaner has left.
+    may_have = log.has_retired_files or log.config.compact
+    if may_have and has_leftovers(disk.scan_files(log.dir)):
+        return None
+    return facts._replace(entries_changed=disk.entries_changed(log.dir))
 
 
 def is_as_recorded(disk: Disk, directory: str, facts: LogFacts) -> bool:
@@ -69,15 +71,21 @@ def is_as_recorded(disk: Disk, directory: str, facts: LogFacts) -> bool:
     try:
         if disk.entries_changed(directory) != facts.entries_changed:
             return False
-        names = (offset_prefix(each.base_offset) + LOG_SUFFIX for each in facts.segments)
-        return all(disk.size(f"{directory}/{name}") == facts.files[name] for name in names)
-    except (FileNotFoundError, KeyError):
+        for each in facts.segments:
+            if disk.size(f"{directory}/{offset_prefix(each.base_offset)}{LOG_SUFFIX}") != each.size:
+                return False
+    except FileNotFoundError:
         return False
+    return True
 
 
 def _segment_facts(segment: Segment) -> SegmentFacts:
     return SegmentFacts(
         segment.base_offset,
+        segment.size,
+        segment.offset_index.file_size,
+        segment.time_index.file_size,
+        segment.txn_index.file_size,
         segment.offset_index.last_entry,
         segment.time_index.last_entry,
         segment.max_timestamp,

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from moldau.broker.log.context import LogContext, LogDirState
@@ -72,12 +71,14 @@ def open_log(
     high_watermark: int = 0,
     is_future: bool = False,
     facts: LogFacts | None = None,
+    found_id: uuid.UUID | None = None,
 ) -> Log:
     """Open the log in `directory`, creating it if it is not there.
 
-    `recovery_point`, `log_start_offset` and `high_watermark` come from the checkpoints, `facts`
-    from the inventory of a clean stop if the directory is as recorded there. I/O errors come out as
-    LogDirFailure.
+    `topic_id` is that of a new log, `found_id` what the caller has read from the files of one that
+    is there. `recovery_point`, `log_start_offset` and `high_watermark` come from the checkpoints,
+    `facts` from the inventory of a clean stop if the directory is as recorded there. I/O errors
+    come out as LogDirFailure.
     """
     loader = _Loader(context, directory, config, now_ms)
     try:
@@ -94,7 +95,7 @@ def open_log(
                 files = {}
             settle_leftovers(context.disk, directory, files)
             # First, so that no power failure leaves records of an unknown topic.
-            known_id = loader.topic_id(files, topic_id)
+            known_id = found_id or loader.topic_id(files, topic_id)
             loader.load(files, clean_shutdown, recovery_point, log_start_offset)
     except OSError as error:
         raise dir_state.fail(f"opening {directory}", error) from error
@@ -124,16 +125,14 @@ def open_log(
     return log
 
 
-def topic_id_is_lost(disk: Disk, directory: str) -> bool:
-    """Whether there is a `partition.metadata` that a power failure has made unreadable."""
+def read_topic_id(disk: Disk, directory: str) -> uuid.UUID | None:
+    """The id in `partition.metadata`, None if there is none; CorruptCheckpoint if a power failure
+    has made it unreadable."""
     path = f"{directory}/{PARTITION_METADATA}"
     try:
-        decode_partition_metadata(path, disk.read_bytes(path))
-    except CorruptCheckpoint:
-        return True
+        return decode_partition_metadata(path, disk.read_bytes(path))
     except FileNotFoundError:
-        return False
-    return False
+        return None
 
 
 class _Loader:
@@ -146,10 +145,11 @@ class _Loader:
         self._config = config
         self._now_ms = now_ms
         self.producers = ProducerStates()
-        self.epochs = LeaderEpochs()
-        self._epochs_loaded: list[tuple[int, int]] = []
         self.snapshots = ProducerSnapshots(self._disk, directory)
-        self.segments = Segments([])
+        # Set by `load` and `restore`: thousands of logs are opened at a start.
+        self.epochs: LeaderEpochs
+        self.segments: Segments
+        self._epochs_loaded: list[tuple[int, int]] = []
         self.log_start_offset = 0
         self.log_end_offset = 0
         self.recovery_point = 0
@@ -162,6 +162,7 @@ class _Loader:
     def load(
         self, files: dict[str, int], clean: bool, recovery_point: int, log_start_offset: int
     ) -> None:
+        self.epochs = LeaderEpochs()
         if not files:
             self._start_empty(log_start_offset)
             return
@@ -174,7 +175,7 @@ class _Loader:
             for offset in [o for o in self.snapshots.offsets if o > recovery_point]:
                 self.snapshots.remove(offset)
         self._load_epochs(files)
-        damaged = self._load_segments(files)
+        damaged = self._load_segments(files, clean)
         if not self._epochs_loaded:
             # Missing, damaged, or emptied by a power failure before it was synced. The epochs
             # are in the batches, all of them from the first on.
@@ -225,13 +226,19 @@ class _Loader:
 
     def restore(self, facts: LogFacts, log_start_offset: int) -> None:
         """Take over what the clean stop recorded: files are opened when they are used."""
-        self._find_snapshots(facts.files)
-        if self.snapshots.offsets:
+        if facts.snapshots:
+            self.snapshots = ProducerSnapshots(self._disk, self._dir, facts.snapshots)
             self.snapshots.remove_stray(each.base_offset for each in facts.segments)
         self.epochs = LeaderEpochs(facts.epochs)
         segments = []
         for each in facts.segments:
-            segment = self._segment(facts.files, each.base_offset)
+            segment = self._segment(
+                each.base_offset,
+                size=each.size,
+                index_size=each.offset_index_size,
+                time_index_size=each.time_index_size,
+                txn_index_size=each.txn_index_size,
+            )
             segment.restore(each)
             segments.append(segment)
         self.segments = Segments(segments)
@@ -242,7 +249,7 @@ class _Loader:
             self._write_epochs()
         self._rebuild_producers(clean=True)
 
-    def _find_snapshots(self, files: Mapping[str, int]) -> None:
+    def _find_snapshots(self, files: dict[str, int]) -> None:
         names = [name for name in files if name.endswith(SNAPSHOT_SUFFIX)]
         if names:
             offsets = (offset_of_file(name) for name in names)
@@ -302,41 +309,59 @@ class _Loader:
             logger.warning("%s; taking the epochs from the batches", error)
         self._epochs_loaded = self.epochs.entries()
 
-    def _load_segments(self, files: dict[str, int]) -> set[int]:
+    def _load_segments(self, files: dict[str, int], clean: bool) -> set[int]:
         """Open every segment; the base offsets of those whose indexes must be rebuilt."""
         damaged: set[int] = set()
         segments: list[Segment] = []
-        for name in sorted(name for name in files if name.endswith(LOG_SUFFIX)):
+        names = sorted(name for name in files if name.endswith(LOG_SUFFIX))
+        for name in names:
             base_offset = offset_of_file(name)
             if base_offset is None:
                 continue
-            segment = self._segment(files, base_offset)
+            prefix = offset_prefix(base_offset)
+            segment = self._segment(
+                base_offset,
+                size=files[name],
+                index_size=files.get(prefix + INDEX_SUFFIX, -1),
+                time_index_size=files.get(prefix + TIME_INDEX_SUFFIX, -1),
+                txn_index_size=files.get(prefix + TXN_INDEX_SUFFIX, 0),
+            )
+            segments.append(segment)
+            if not clean and name is names[-1]:
+                # Its indexes are made again in any case.
+                continue
             try:
                 segment.load()
             except CorruptIndex as error:
                 logger.warning("%s; rebuilding the segment's indexes", error)
                 damaged.add(base_offset)
-            segments.append(segment)
         self.segments = Segments(segments)
         return damaged
 
-    def _segment(self, files: Mapping[str, int], base_offset: int) -> Segment:
+    def _segment(
+        self,
+        base_offset: int,
+        *,
+        size: int,
+        index_size: int,
+        time_index_size: int,
+        txn_index_size: int,
+    ) -> Segment:
         """A segment that is there, none of whose files has been opened yet."""
         config = self._config
-        prefix = offset_prefix(base_offset)
-        name = prefix + LOG_SUFFIX
+        path = f"{self._dir}/{offset_prefix(base_offset)}{LOG_SUFFIX}"
         return Segment(
             self._disk,
             self._dir,
             base_offset,
-            file=self._disk.open(f"{self._dir}/{name}", size=files[name]),
+            file=self._disk.open(path, size=size),
             index_size_max=config.segment_index_bytes,
             index_interval_bytes=config.index_interval_bytes,
             created_ms=self._now_ms,
             jitter_ms=self._context.jitter(min(config.segment_jitter_ms, config.segment_ms)),
-            index_size=files.get(prefix + INDEX_SUFFIX, -1),
-            time_index_size=files.get(prefix + TIME_INDEX_SUFFIX, -1),
-            txn_index_size=files.get(prefix + TXN_INDEX_SUFFIX, 0),
+            index_size=index_size,
+            time_index_size=time_index_size,
+            txn_index_size=txn_index_size,
         )
 
     def _recover(self, damaged: set[int], recover_from: int | None, log_start_offset: int) -> int:
@@ -442,6 +467,11 @@ class _Loader:
             except CorruptCheckpoint as error:
                 logger.warning("%s; ignoring it", error)
         if wanted is not None:
-            self._disk.write_atomic(path, encode_partition_metadata(wanted), sync=False)
+            data = encode_partition_metadata(wanted)
+            if files:
+                self._disk.write_atomic(path, data, sync=False)
+            else:
+                # Of a new log nothing is lost if it remains incomplete.
+                self._disk.write_new(path, data)
             self.unsynced_files.append(PARTITION_METADATA)
         return wanted

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING
 
 from moldau.broker.log.context import LogContext
 from moldau.broker.log.inventories import is_as_recorded, read_inventory
-from moldau.broker.log.loader import open_log, topic_id_is_lost
+from moldau.broker.log.loader import open_log, read_topic_id
 from moldau.broker.log.log import Log
 from moldau.broker.log.log_checkpoints import LogCheckpoints
 from moldau.broker.log.log_dirs import LogDir
+from moldau.broker.log.machine.checkpoints import CorruptCheckpoint
 from moldau.broker.log.machine.names import (
     DELETE_DIR_SUFFIX,
     FUTURE_DIR_SUFFIX,
@@ -68,10 +69,17 @@ class LogLoading:
             if parsed is None or parsed.topic == CLUSTER_METADATA_TOPIC:
                 continue
             config = config_for(parsed.topic)
-            if not self._is_log(directory, name, parsed, config):
-                continue
-            key = (parsed.topic, parsed.partition)
             path = f"{directory.path}/{name}"
+            if parsed.suffix and not self._is_log(path, parsed, config):
+                continue
+            topic_id = None
+            if not directory.clean_shutdown:
+                try:
+                    topic_id = read_topic_id(self._context.disk, path)
+                except CorruptCheckpoint:
+                    self._set_aside(directory, path, parsed)
+                    continue
+            key = (parsed.topic, parsed.partition)
             facts = inventory.get(name)
             if facts is not None and not is_as_recorded(self._context.disk, path, facts):
                 facts = None
@@ -89,6 +97,7 @@ class LogLoading:
                 high_watermark=high_watermarks.get(key, 0),
                 is_future=parsed.suffix == FUTURE_DIR_SUFFIX,
                 facts=facts,
+                found_id=topic_id,
             )
             self._add(log)
             yield
@@ -97,24 +106,23 @@ class LogLoading:
         for log in self._registry.of_dir(directory):
             self._checkpoints.on_cut(log)
 
-    def _is_log(self, directory: LogDir, name: str, parsed: DirName, config: LogConfig) -> bool:
-        path = f"{directory.path}/{name}"
+    def _is_log(self, path: str, parsed: DirName, config: LogConfig) -> bool:
         if parsed.suffix == DELETE_DIR_SUFFIX:
             self._removals.directory(path, config.file_delete_delay_ms)
             return False
         if parsed.suffix == STRAY_DIR_SUFFIX:
             logger.warning("%s belongs to no partition of this broker and is not loaded", path)
             return False
-        if not directory.clean_shutdown and topic_id_is_lost(self._context.disk, path):
-            # Flushes cover the id, so none has ended here. This may be an older topic of
-            # the name, deleted just before the power failed.
-            stray = suffixed_dir(
-                parsed.topic, parsed.partition, self._registry.new_id(), STRAY_DIR_SUFFIX
-            )
-            logger.error("%s has no readable topic id; renaming it to %s", path, stray)
-            self._context.disk.rename(path, f"{directory.path}/{stray}")
-            return False
         return True
+
+    def _set_aside(self, directory: LogDir, path: str, parsed: DirName) -> None:
+        """Flushes cover the topic id, so none has ended where it cannot be read. This may be an
+        older topic of the name, deleted just before the power failed."""
+        stray = suffixed_dir(
+            parsed.topic, parsed.partition, self._registry.new_id(), STRAY_DIR_SUFFIX
+        )
+        logger.error("%s has no readable topic id; renaming it to %s", path, stray)
+        self._context.disk.rename(path, f"{directory.path}/{stray}")
 
     def _add(self, log: Log) -> None:
         logs = self._registry.future if log.is_future else self._registry.current

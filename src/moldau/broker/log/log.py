@@ -277,6 +277,10 @@ class Log(LogState):
         """Rename the partition's directory, durably with `sync`; readers are not disturbed."""
         surgery.guarded(self, "renaming", surgery.rename_dir, directory, sync)
 
+    def settle(self) -> None:
+        """Write what `close` would write, ahead of it; nothing is synced, and appends go on."""
+        surgery.guarded(self, "settling", surgery.settle)
+
     def close(self, *, clean: bool = True, sync: bool = True) -> None:
         """Let go of all files; `clean` leaves them as a clean stop should, except that without
         `sync` the caller has to make them durable."""

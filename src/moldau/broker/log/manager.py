@@ -79,7 +79,7 @@ class LogManager:
         )
         self._future = FutureLogs(self.context, self._registry, self.checkpoints, now_ms)
         self._cordoned: frozenset[str] = frozenset()
-        self.closing = Closing(disk)
+        self.closing = Closing(disk, background)
 
     def configure(self, *, producer_id_expiration_ms: int, cordoned: Iterable[str]) -> None:
         """Apply settings that may change; `cordoned` log directories get no new logs."""
@@ -329,6 +329,11 @@ class LogManager:
         return describe(self._disk, self.dirs, self._registry)
 
     # Stop ---------------------------------------------------------------------------
+
+    async def begin_close(self) -> None:
+        """Do what can be done ahead of a stop while clients are still served."""
+        for directory in self.live_dirs:
+            await self.closing.begin(directory, self._registry.of_dir(directory))
 
     async def flush_all(self) -> None:
         """Do most of what `close` has to do before it is called, faster and off the loop."""

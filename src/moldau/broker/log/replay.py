@@ -104,7 +104,6 @@ def rebuild_producers(
     restart or truncation finds one near. After a clean stop without any snapshot (a log
     that never had a producer id, or older than snapshots) nothing needs replaying.
     """
-    wanted = {segment.base_offset for segment in list(segments)[-2:]}
     if clean and not snapshots.offsets:
         producers.clear(log_start_offset)
         snapshots.last_taken = log_start_offset
@@ -119,6 +118,7 @@ def rebuild_producers(
         now_ms=now_ms,
         expiration_ms=expiration_ms,
     )
+    wanted = {segment.base_offset for segment in list(segments)[-2:]}
     # After a clean stop nothing is left to read, and the files of most logs stay closed.
     complete = producers.map_end_offset == end_offset
     for segment in () if complete else segments.overlapping(producers.map_end_offset, end_offset):

@@ -355,6 +355,14 @@ class Segment:
 
         Without `sync` the caller makes them durable.
         """
+        self.complete_indexes()
+        if sync and self.unsynced_indexes:
+            for sync_file in self._index_syncs():
+                sync_file()
+        self.release()
+
+    def complete_indexes(self) -> None:
+        """Bring the indexes to the end of the segment, and cut what follows their last entries."""
         entries = self.time_index.entry_count
         if self.size:
             self.time_index.maybe_append(
@@ -366,10 +374,6 @@ class Segment:
             self.offset_index.trim()
         if self.time_index.file_exists:
             self.time_index.trim()
-        if sync and self.unsynced_indexes:
-            for sync_file in self._index_syncs():
-                sync_file()
-        self.release()
 
     def release(self) -> None:
         """Let go of descriptors and mappings without touching the files."""

@@ -38,6 +38,7 @@ class LogState:
         "dir_state",
         "flush_messages",
         "flusher",
+        "has_retired_files",
         "high_watermark",
         "is_future",
         "leader_epochs",
@@ -101,6 +102,8 @@ class LogState:
         self.lowest_cut = NEVER_CUT
         # The inventory's facts, if the log was opened from them: still true if nothing changes.
         self.opened_from: LogFacts | None = None
+        # Whether files of former segments may still be in the directory, until they are removed.
+        self.has_retired_files = False
         self.flusher = Flusher(
             context, dir_state, directory, segments, recovery_point, now_ms, new_files
         )
@@ -110,7 +113,7 @@ class LogState:
             self._note_unwritten_epochs()
         # Replaying the batches has found transactions that were decided long ago.
         producers.on_high_watermark(self.high_watermark)
-        self.update_config(config)
+        self._take_config(config)
 
     def __repr__(self) -> str:
         return f"Log({self.dir}, {self.log_start_offset}..{self.log_end_offset})"
@@ -156,6 +159,12 @@ class LogState:
         return self.flusher.needs_sync(self.log_end_offset)
 
     def update_config(self, config: LogConfig) -> None:
+        self._take_config(config)
+        for segment in self.segments:
+            segment.index_interval_bytes = config.index_interval_bytes
+        self.segments.active.resize_indexes(config.segment_index_bytes)
+
+    def _take_config(self, config: LogConfig) -> None:
         self.config = config
         self.rules = _rules_for(config)
         self.segment_bytes = config.segment_bytes
@@ -166,9 +175,6 @@ class LogState:
             else config.segment_ms
         )
         self.flush_messages = config.flush_messages
-        for segment in self.segments:
-            segment.index_interval_bytes = config.index_interval_bytes
-        self.segments.active.resize_indexes(config.segment_index_bytes)
 
     # Epochs -------------------------------------------------------------------------
 

@@ -85,6 +85,7 @@ def delete_segments(log: LogState, segments: list[Segment]) -> None:
 
 def retire(log: LogState, segment: Segment, *, with_snapshot: bool = True) -> list[str]:
     """Rename a segment's files to `.deleted`; the paths to remove later."""
+    log.has_retired_files = True
     segment.release()
     segment.change_suffix(DELETED_SUFFIX)
     paths = segment.paths()
@@ -242,18 +243,31 @@ def rename_dir(log: LogState, directory: str, sync: bool) -> None:
         segment.moved_to(directory)
 
 
+def settle(log: LogState) -> None:
+    """Write now, without syncing it, what `close` would write: the log may still grow."""
+    _take_snapshot(log, sync=False)
+    log.flusher.write_small_files(stopping=True)
+    for segment in log.segments:
+        segment.complete_indexes()
+        segment.release()
+
+
 def close(log: LogState, sync: bool) -> None:
     """Leave the files as a clean stop should: complete, and durable as a whole, because after
     it the next start checks nothing.
 
     Without `sync` the caller makes them durable, then calls `flusher.closed_cleanly`.
     """
-    log.producers.map_end_offset = log.log_end_offset
-    if needs_snapshot(log.segments, log.producers, log.snapshots):
-        log.snapshots.take(log.producers, sync=sync)
+    _take_snapshot(log, sync=sync)
     if not sync:
-        log.flusher.write_small_files()
+        log.flusher.write_small_files(stopping=True)
     for segment in log.segments:
         segment.close(sync=sync)
     if sync:
         log.flusher.closed_cleanly(log.log_end_offset)
+
+
+def _take_snapshot(log: LogState, *, sync: bool) -> None:
+    log.producers.map_end_offset = log.log_end_offset
+    if needs_snapshot(log.segments, log.producers, log.snapshots):
+        log.snapshots.take(log.producers, sync=sync)

@@ -42,9 +42,11 @@ from moldau.wire.errors import ApiError, ErrorCode
 logger = logging.getLogger(__name__)
 
 # A delta is applied immediately up to these counts, the rest in turns of the loop. Creating the
-# files of a log takes much longer than changing a leader, so the two are counted separately.
+# files of a log takes much longer than changing a leader, so the two are counted separately: if
+# there are more logs to open, none is opened before the response about them is on its way, and
+# turns are short.
 OPENED_AT_ONCE_MAX = 100
-OPENED_PER_TURN = 10
+OPENED_PER_TURN = 2
 CHANGED_AT_ONCE_MAX = 2_000
 CHANGED_PER_TURN = 200
 # On a slow disk a turn ends after this time: a broker that sends no heartbeats is fenced.
@@ -194,11 +196,19 @@ class ReplicaManager:
     def _host_all(
         self, partitions: Iterable[tuple[Topic, Iterable[tuple[int, PartitionState]]]]
     ) -> None:
-        opened = changed = 0
+        changed = 0
         elapsed_ms = self._surroundings.elapsed_ms
         over_ms = elapsed_ms() + TURN_MS_MAX
-        for topic, states in partitions:
-            hosted = self._topics.get(topic.id.bytes, {})
+        work = [(topic, self._topics.get(topic.id.bytes, {}), list(x)) for topic, x in partitions]
+        too_many_new = (
+            sum(
+                index not in hosted and self._node_id in state.replicas
+                for _, hosted, states in work
+                for index, state in states
+            )
+            > OPENED_AT_ONCE_MAX
+        )
+        for topic, hosted, states in work:
             # A coordinator looks for its partitions when it applies the same delta.
             at_once = topic.name in INTERNAL_TOPICS
             for index, state in states:
@@ -206,8 +216,7 @@ class ReplicaManager:
                     changed += 1
                     wait = changed > CHANGED_AT_ONCE_MAX
                 else:
-                    opened += self._node_id in state.replicas
-                    wait = opened > OPENED_AT_ONCE_MAX or elapsed_ms() > over_ms
+                    wait = too_many_new or elapsed_ms() > over_ms
                 if wait and not at_once:
                     self._put_off(topic.id, index)
                 else:

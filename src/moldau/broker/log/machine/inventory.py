@@ -11,20 +11,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from crc32c import crc32c
 
-VERSION = 1
+VERSION = 2
 
 Entry = tuple[int, int]
 
 
 class SegmentFacts(NamedTuple):
-    """The last entries of the indexes are None where there are none."""
+    """The sizes of its files, and the last entries of the indexes, None where there are none."""
 
     base_offset: int
+    size: int
+    offset_index_size: int
+    time_index_size: int
+    txn_index_size: int
     offset_entry: Entry | None
     time_entry: Entry | None
     max_timestamp: int
@@ -32,18 +36,20 @@ class SegmentFacts(NamedTuple):
 
 
 class LogFacts(NamedTuple):
-    files: Mapping[str, int]
+    """`snapshots` are the offsets of the producer snapshots, in ascending order."""
+
     entries_changed: int
     topic_id: UUID | None
     end_offset: int
     epochs: tuple[Entry, ...]
+    snapshots: tuple[int, ...]
     segments: tuple[SegmentFacts, ...]
 
 
 def encode_inventory(mark_ms: int, logs: Mapping[str, LogFacts]) -> bytes:
     """Facts by the names of the logs' directories, for the mark written at `mark_ms`."""
     rows = {
-        name: (*facts[:2], facts.topic_id and facts.topic_id.hex, *facts[3:])
+        name: (facts.entries_changed, facts.topic_id and facts.topic_id.hex, *facts[2:])
         for name, facts in logs.items()
     }
     body = json.dumps({"mark": mark_ms, "logs": rows}, separators=(",", ":")).encode()
@@ -61,18 +67,20 @@ def decode_inventory(data: bytes, mark_ms: int) -> dict[str, LogFacts]:
     # All partitions of a topic have one id, and to make one takes longer than the rest.
     ids: dict[str | None, UUID | None] = {None: None}
     found: dict[str, LogFacts] = {}
-    for name, (files, changed, topic_id, end_offset, epochs, segments) in content["logs"].items():
+    for name, (changed, topic_id, end, epochs, snapshots, segments) in content["logs"].items():
         if topic_id not in ids:
             ids[topic_id] = UUID(topic_id)
         found[name] = LogFacts(
-            files,
             changed,
             ids[topic_id],
-            end_offset,
+            end,
             tuple(map(tuple, epochs)),
-            tuple(
-                SegmentFacts(base_offset, offset and tuple(offset), time and tuple(time), *largest)
-                for base_offset, offset, time, *largest in segments
-            ),
+            tuple(snapshots),
+            tuple(map(_segment, segments)),
         )
     return found
+
+
+def _segment(row: list[Any]) -> SegmentFacts:
+    row[5:7] = [entry and tuple(entry) for entry in row[5:7]]
+    return SegmentFacts._make(row)

@@ -39,6 +39,8 @@ INVENTORY_FILE = ".moldau_inventory"
 DIR_NAME_LENGTH_MAX = 255
 
 
+# Most partitions of a broker begin at the same offsets.
+@lru_cache(maxsize=4096)
 def offset_prefix(offset: int) -> str:
     return f"{offset:020d}"
 
@@ -61,6 +63,9 @@ def suffixed_dir(topic: str, partition: int, unique: uuid.UUID, suffix: str) -> 
     return topic[: DIR_NAME_LENGTH_MAX - len(tail)] + tail
 
 
+_DIR_SUFFIXES = (DELETE_DIR_SUFFIX, FUTURE_DIR_SUFFIX, STRAY_DIR_SUFFIX)
+
+
 class DirName(NamedTuple):
     topic: str
     partition: int
@@ -70,13 +75,11 @@ class DirName(NamedTuple):
 def parse_dir_name(name: str) -> DirName | None:
     """What a directory in a log dir is, or None when it is not a partition's."""
     suffix = ""
-    for candidate in (DELETE_DIR_SUFFIX, FUTURE_DIR_SUFFIX, STRAY_DIR_SUFFIX):
-        if name.endswith(candidate) and "." in name:
-            suffix = candidate
-            name, _, unique = name.removesuffix(candidate).rpartition(".")
-            if len(unique) != 32:
-                return None
-            break
+    if name.endswith(_DIR_SUFFIXES) and "." in name:
+        suffix = name[name.rindex("-") :]
+        name, _, unique = name.removesuffix(suffix).rpartition(".")
+        if len(unique) != 32:
+            return None
     topic, dash, number = name.rpartition("-")
     if not dash or not topic or not (number.isascii() and number.isdigit()):
         return None

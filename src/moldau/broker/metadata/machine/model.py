@@ -204,7 +204,7 @@ class Partition(NamedTuple):
     """A partition's replicas, leader and ISR; made often enough for a tuple to be worth it.
 
     `directories` runs parallel to `replicas`. The leader epoch rises with every leader change, the
-    partition epoch with every change.
+    partition epoch with every change; they come last, so that `[:-2]` is all but them.
     """
 
     replicas: tuple[int, ...]
