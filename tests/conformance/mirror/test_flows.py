@@ -457,7 +457,11 @@ def test_status_says_how_far_behind_in_records_and_seconds(
     (group,) = status()["checkpoints"]
     assert (group["group"], group["offset"], group["remote_offset"]) == ("laggards", 1, 1)
     # The source is gone; what the target knows is shown all the same.
-    gone = {"E.bootstrap.servers": "127.0.0.1:1", "E.admin.default.api.timeout.ms": "1000"}
+    gone = {
+        "E.bootstrap.servers": "127.0.0.1:1",
+        "E.admin.default.api.timeout.ms": "1000",
+        "E.admin.request.timeout.ms": "1000",
+    }
     ended = moldau_cli("mirror", "status", str(write(tmp_path / "gone", {**made, **gone})))
     assert ended.status == 1
     assert "1 groups followed" in ended.out

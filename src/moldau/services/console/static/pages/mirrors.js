@@ -107,7 +107,7 @@ export async function mirror({ source }) {
         { title: "Not copied yet", number: true, value: (row) => count(row.behind) },
         { title: "Moves", wrap: true, value: (row) => stays.has(row.group) ? `stays: ${stays.get(row.group)}` : "yes" },
       ], found.data, { quiet: true, caption: "Fail-over, dry run", empty: "No group has offsets that the mirror follows." }),
-      h("p", null, "Nothing was changed. Stop the consumers, then run: ", h("code", null, found.command)));
+      h("p", null, "Nothing was changed. Stop the consumers, then run:"), h("pre", null, found.command));
     } catch (error) {
       replace(planned, problem(error));
     }
