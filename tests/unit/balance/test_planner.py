@@ -126,6 +126,18 @@ def test_leaders_are_spread_without_copies() -> None:
     assert [planned.after[each][Resource.LEADERS] for each in (1, 2, 3)] == [3, 3, 3]
 
 
+def test_two_leaders_with_little_traffic_are_traded_for_one_with_more() -> None:
+    """Traffic is even and counts more than leaders, so no single step helps."""
+    large = [Partition("large", each, (1, 2), 1.0, bytes_out=2.0) for each in range(4)]
+    small = [Partition("small", each, (2, 1), 1.0, bytes_out=1.0) for each in range(8)]
+    planned = plan(Cluster([Broker(1), Broker(2)], [*large, *small]))
+    assert planned.bytes_moved == 0
+    assert planned.unmet == ()
+    for broker in (1, 2):
+        assert planned.after[broker][Resource.LEADERS] == 6
+        assert planned.after[broker][Resource.NETWORK_OUT] == pytest.approx(8.0)
+
+
 def test_replicas_of_brokers_that_are_down_stay() -> None:
     brokers = [Broker(1), Broker(2), Broker(3, alive=False)]
     listed = [Partition("t", each, (3,), 5.0) for each in range(4)]
