@@ -128,14 +128,14 @@ def test_leaders_are_spread_without_copies() -> None:
 
 def test_two_leaders_with_little_traffic_are_traded_for_one_with_more() -> None:
     """Traffic is even and counts more than leaders, so no single step helps."""
-    large = [Partition("large", each, (1, 2), 1.0, bytes_out=2.0) for each in range(4)]
-    small = [Partition("small", each, (2, 1), 1.0, bytes_out=1.0) for each in range(8)]
+    large = [Partition("large", each, (1, 2), 1.0, bytes_out=2.0) for each in range(20)]
+    small = [Partition("small", each, (2, 1), 1.0, bytes_out=1.0) for each in range(40)]
     planned = plan(Cluster([Broker(1), Broker(2)], [*large, *small]))
     assert planned.bytes_moved == 0
     assert planned.unmet == ()
     for broker in (1, 2):
-        assert planned.after[broker][Resource.LEADERS] == 6
-        assert planned.after[broker][Resource.NETWORK_OUT] == pytest.approx(8.0)
+        assert 27 <= planned.after[broker][Resource.LEADERS] <= 33
+        assert planned.after[broker][Resource.NETWORK_OUT] == pytest.approx(40.0, rel=0.1)
 
 
 def test_replicas_of_brokers_that_are_down_stay() -> None:
