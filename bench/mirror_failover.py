@@ -80,6 +80,8 @@ def _settings(bootstrap: str) -> dict[str, str]:
         "auto.offset.reset": "earliest",
         "isolation.level": "read_committed",
         "max.poll.records": "50",
+        "session.timeout.ms": "45000",
+        "max.poll.interval.ms": "600000",
     }
 
 

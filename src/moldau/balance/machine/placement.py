@@ -165,6 +165,21 @@ class Placement:
                 total += (used - capacity) / capacity * _CAPACITY_WEIGHT
         return total
 
+    def cost_after(self, broker: int, uses: Loads, sign: float) -> float:
+        """What a broker would cost with one load added (1.0) or taken away (-1.0): what is asked
+        most often, so it is kept short."""
+        load = self.load[broker]
+        total = 0.0
+        for resource, low, high, capacity, scale in self._bands[broker]:
+            used = load[resource] + sign * uses[resource]
+            if not low <= used <= high:
+                outside = (used - high if used > high else low - used) * scale
+                if outside > 1e-9:
+                    total += outside * (1 + outside)
+            if used > capacity:
+                total += (used - capacity) / capacity * _CAPACITY_WEIGHT
+        return total
+
     def violations(self, broker: int) -> list[Violation]:
         """What a broker has too much or too little of, the worst first."""
         found = []

@@ -148,10 +148,10 @@ class Search:
         """Offer a step that takes load from one broker and gives it to another."""
         self.steps += 1
         at, source, target = self._at, step.source, step.target
-        gain = at.cost[target] - at.cost_with(target, uses, NOTHING)
+        gain = at.cost[target] - at.cost_after(target, uses, 1.0)
         if gain + at.cost[source] <= _GAIN_MIN:
             return
-        gain += at.cost[source] - at.cost_with(source, NOTHING, uses)
+        gain += at.cost[source] - at.cost_after(source, uses, -1.0)
         if gain > _GAIN_MIN:
             best.offer(gain / self._price(at.bytes_of(step)), (step,))
 

@@ -73,8 +73,8 @@ export async function mirror({ source }) {
         stat("heartbeat", found.heartbeat_age_s === null ? "none" : duration(found.heartbeat_age_s) + " ago", found.heartbeat_age_s !== null && found.heartbeat_age_s < LATE_S ? "good" : "bad"),
         stat("behind", known ? duration(behind) : "–"),
         stat("records behind", known ? count(waiting) : "–"),
-        stat("groups followed", count(names.length)),
-        stat("kind", kind(found))),
+        stat("groups followed", count(names.length))),
+      found.file ? h("p", { class: "soft" }, `${found.source} to ${found.target}: ${kind(found)}`) : null,
       found.error ? h("div", { class: "note bad", role: "alert" }, found.error) : null,
       found.file ? null : h("p", { class: "soft" }, "How far topics are behind is known with the mirror's file: set mirror.file of the console."),
       panel("Topics", table([
