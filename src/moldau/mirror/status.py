@@ -66,7 +66,7 @@ class FlowStatus:
     groups: int = 0
     checkpoints: list[GroupStatus] = field(default_factory=list)
     error: str | None = None
-    """Why nothing is known of topics: the source cannot be reached."""
+    """Which cluster cannot be reached, and why."""
 
     @property
     def name(self) -> str:
@@ -74,13 +74,19 @@ class FlowStatus:
 
 
 async def flow_status(settings: FlowSettings) -> FlowStatus:
-    """Raises KafkaError if the target cannot be reached."""
+    """A cluster that cannot be reached is named in the status. Raises KafkaError for what is
+    refused, for example by ACLs."""
     name = settings.name
     async with AsyncExitStack() as stack:
         source = AsyncAdmin(settings.client("source", "admin"))
         stack.push_async_callback(source.close)
         target = AsyncAdmin(settings.client("target", "admin"))
         stack.push_async_callback(target.close)
+        try:
+            await target.describe_cluster()
+        except KafkaError as problem:
+            error = f"{name.target} cannot be read: {problem}"
+            return FlowStatus(name.source, name.target, settings["enabled"], None, error=error)
         plugins = Plugins(settings)
         consumer = settings.client("target", "consumer")
         beats = await read_heartbeats(
@@ -95,14 +101,13 @@ async def flow_status(settings: FlowSettings) -> FlowStatus:
         stack.push_async_callback(reader.close)
         await reader.catch_up()
         groups = await read_checkpoints(plugins.policy, name.source, consumer, target)
-        topics: list[TopicStatus] = []
-        error = None
+        topics, unread = [], None
         try:
             topics = await _topics(settings, plugins, source, positions)
         except KafkaError as problem:
-            error = f"{name.source} cannot be read: {problem}"
+            unread = f"{name.source} cannot be read: {problem}"
         count = len({each.group for each in groups})
-        return FlowStatus(name.source, name.target, True, age, topics, count, groups, error)
+        return FlowStatus(name.source, name.target, True, age, topics, count, groups, unread)
 
 
 async def read_heartbeats(
