@@ -37,7 +37,7 @@ SENT_PER_S = 500.0
 WORKED_PER_S = 375.0
 """The group is behind, so that in the target there is something that it has not had."""
 WORK_S = 8.0
-WAIT_S_MAX = 300.0
+WAIT_S_MAX = 900.0
 PROGRAM = Path(__file__).parents[1] / "tests" / "java" / "MirrorRecords.java"
 QUICK = {
     "emit_checkpoints_interval_seconds": "1",

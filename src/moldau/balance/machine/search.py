@@ -213,7 +213,8 @@ class Search:
         def traffic(partition: int) -> tuple[float, int]:
             return at.lead_load(partition)[Resource.NETWORK_OUT], partition
 
-        led, followed = [], []
+        led: list[int] = []
+        followed: list[int] = []
         for partition in at.hosted[broker]:
             if at.free[partition]:
                 (led if at.replicas[partition][0] == broker else followed).append(partition)
