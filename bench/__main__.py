@@ -232,23 +232,27 @@ def acls(run: Run) -> None:
             measured: dict[str, Server] = {}
             for number in counts:
                 server = running.enter_context(
-                    partial(broker, *acl_work.SETTINGS)() if number else broker())
+                    partial(broker, *acl_work.SETTINGS)() if number else broker()
+                )
                 permission_work.prepare(server)
                 if number:
-                    acl_work.create(server.bootstrap, number, permission_work.TOPIC,
-                                    permission_work.MANY)
+                    acl_work.create(
+                        server.bootstrap, number, permission_work.TOPIC, permission_work.MANY
+                    )
                 measured[str(number)] = server
             # Of Kafka only its round trips are shown.
             rounds = permission_work.ROUNDS if server.name == "moldau" else 9
             found[server.name] = permission_work.measure(
-                measured, none="0", scale=run.scale, rounds=rounds)
+                measured, none="0", scale=run.scale, rounds=rounds
+            )
     for number in (1_000, 10_000):
         kafkas = found.get("kafka", {}).get(str(number), {})
         for name, (what, unit) in permission_work.FIGURES.items():
             value, none = found["moldau"][str(number)][name]
             kafka = None if "cpu" in name or name not in kafkas else kafkas[name][0]
-            run.rows.append(Row(f"{what} with {number:,} ACLs", unit, value, kafka, none,
-                                "<= 1.03 of none"))
+            run.rows.append(
+                Row(f"{what} with {number:,} ACLs", unit, value, kafka, none, "<= 1.03 of none")
+            )
 
 
 def audit(run: Run) -> None:
@@ -257,7 +261,8 @@ def audit(run: Run) -> None:
         folder = running.enter_context(servers.scratch_folder())
         measured: dict[str, Server] = {}
         for name, settings in (
-            ("none", ()), ("audit", (f"moldau.audit.file={folder / 'audit.jsonl'}",))
+            ("none", ()),
+            ("audit", (f"moldau.audit.file={folder / 'audit.jsonl'}",)),
         ):
             server = running.enter_context(servers.moldau(*acl_work.SETTINGS, *settings))
             permission_work.prepare(server)
@@ -869,15 +874,36 @@ def tls(run: Run) -> None:
         for name, (what, unit, aim) in tls_work.FIGURES.items():
             if name in ours:
                 limit = found["moldau PLAINTEXT"].get(name) if protocol == "SSL" else None
-                run.rows.append(Row(f"{what}, {protocol}", unit, ours[name], kafkas.get(name),
-                                    limit, aim if protocol == "SSL" else ""))
+                run.rows.append(
+                    Row(
+                        f"{what}, {protocol}",
+                        unit,
+                        ours[name],
+                        kafkas.get(name),
+                        limit,
+                        aim if protocol == "SSL" else "",
+                    )
+                )
 
 
 SUITES = {
     suite.__name__: suite
     for suite in (
-        throughput, fetch, latency, start, partitions, groups, transactions, share, cluster,
-        failover, clients, spark, acls, audit, tls,
+        throughput,
+        fetch,
+        latency,
+        start,
+        partitions,
+        groups,
+        transactions,
+        share,
+        cluster,
+        failover,
+        clients,
+        spark,
+        acls,
+        audit,
+        tls,
     )
 }
 

@@ -38,6 +38,7 @@ __all__ = [
     "MIRRORS",
     "PARTITIONS",
     "SERVER",
+    "copied",
     "mirror",
     "remote_topic",
     "send_steadily",

@@ -22,11 +22,28 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bench.mirror import JARS, MIRRORS, PARTITIONS, SERVER, mirror, remote_topic, sending
-from moldau.client import Admin, Consumer, NewTopic, OffsetAndMetadata, TopicPartition
+from bench.mirror import (
+    JARS,
+    MIRRORS,
+    PARTITIONS,
+    SERVER,
+    copied,
+    mirror,
+    remote_topic,
+    sending,
+)
+from moldau.client import (
+    Admin,
+    Consumer,
+    NewTopic,
+    OffsetAndMetadata,
+    Producer,
+    TopicPartition,
+)
 from moldau.testing import Broker
 
 __all__ = ["Failover", "failovers"]
@@ -93,6 +110,18 @@ def _has_checkpoints(target: str, alias: str) -> bool:
     with Consumer({"bootstrap.servers": target}) as consumer:
         place = TopicPartition(topic, 0)
         return consumer.end_offsets([place])[place] >= PARTITIONS
+
+
+def _await_mirror(source: str, target: str, alias: str) -> None:
+    """Until the mirror copies: one that starts slowly would be behind the group."""
+    with Producer({"bootstrap.servers": source}) as producer:
+        producer.send(f"load-{alias}-first", b"0").result(30)
+    limit = time.monotonic() + WAIT_S_MAX
+    with Admin({"bootstrap.servers": target}) as admin:
+        while copied(admin, remote_topic(alias, "-first")) == 0:
+            if time.monotonic() > limit:
+                raise TimeoutError(f"{alias}: nothing was copied within {WAIT_S_MAX} s")
+            time.sleep(0.2)
 
 
 def _work(source: str, target: str, alias: str) -> _Work:
@@ -169,11 +198,13 @@ def _trial(who: str, way: str, number: int, folder: Path, target: str) -> tuple[
     with Broker(config=SERVER) as broker:
         source = broker.bootstrap_servers
         with Admin({"bootstrap.servers": source}) as admin:
-            admin.create_topics([NewTopic(f"load-{alias}", PARTITIONS, 1)])
-        with (
-            mirror(who, folder, source, target, alias, once=True, **QUICK, **synced),
-            sending(source, f"load-{alias}", SENT_PER_S, numbered=True) as end,
-        ):
+            topics = (f"load-{alias}", f"load-{alias}-first")
+            admin.create_topics([NewTopic(each, PARTITIONS, 1) for each in topics])
+        with ExitStack() as stack:
+            settings = {**QUICK, **synced}
+            stack.enter_context(mirror(who, folder, source, target, alias, once=True, **settings))
+            _await_mirror(source, target, alias)
+            end = stack.enter_context(sending(source, f"load-{alias}", SENT_PER_S, numbered=True))
             work = _work(source, target, alias)
             if is_lost:
                 began = time.monotonic()
