@@ -48,9 +48,7 @@ def work(kind: str, measured: bool, batch_size: int) -> None:
     host = Host(folder, replication=replace(alone(), metrics=metrics))
     topic_id = host.create_topic("orders")
     produce = ProduceHandler(host.replicas, loop=host.loop, clock=host.loop.clock)
-    fetch = FetchHandler(
-        host.replicas, loop=host.loop, clock=host.loop.clock, random_id=lambda: 1
-    )
+    fetch = FetchHandler(host.replicas, loop=host.loop, clock=host.loop.clock, random_id=lambda: 1)
     dispatcher = Dispatcher(
         {
             ApiKey.PRODUCE: Route(produce.handle, raw=True, pipelined=True),
@@ -64,9 +62,7 @@ def work(kind: str, measured: bool, batch_size: int) -> None:
         acks=1,
         timeout_ms=1000,
         topic_data=[
-            ProduceRequest.TopicProduceData(
-                name="orders", topic_id=topic_id, partition_data=[data]
-            )
+            ProduceRequest.TopicProduceData(name="orders", topic_id=topic_id, partition_data=[data])
         ],
     )
     fetched = FetchRequest(
@@ -86,6 +82,7 @@ def work(kind: str, measured: bool, batch_size: int) -> None:
             )
         ],
     )
+
     def frame_of(key: ApiKey, request: Message) -> bytes:
         api = API_BY_KEY[key]
         whole = encode_request_frame(api, api.max_version, 1, "client", request)

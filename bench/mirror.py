@@ -2,26 +2,30 @@
 
 Two clusters of one broker; the same filled topic is copied by Moldau's mirror and, where its jars
 are (`make kafka`), by MirrorMaker 2, one after the other, each in a process of its own: at least
-once and exactly once. Printed: MB and records a second from the first copied record to the last,
-records per second of the mirror's CPU in that time (what counts on a machine with neighbours; the
-start of the JVM is not in it, its warm-up is), and the age of records when they arrive while a
-producer sends 8,000 a second, about half of what MirrorMaker 2 can do here.
+once and exactly once. Printed:
+
+- `rates`: MB and records a second from the first copied record to the last, and records per second
+  of the mirror's CPU in that time (what counts on a machine with neighbours; the start of the JVM
+  is not in it, its warm-up is).
+- `lag`: both mirrors, warm from that, copy half of what the slower of them could; the time from
+  the append in the source (the broker's time) until a consumer of committed records has the copy.
+- `failover`: see `bench/mirror_failover.py`.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
 import os
 import signal
-import subprocess
 import sys
 import tempfile
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass, replace
+from multiprocessing.synchronize import Event
 from pathlib import Path
 
 import psutil
@@ -29,11 +33,29 @@ import psutil
 from moldau.client import Admin, Consumer, NewTopic, OffsetSpec, Producer, TopicPartition
 from moldau.testing import Broker
 
+__all__ = [
+    "JARS",
+    "MIRRORS",
+    "PARTITIONS",
+    "SERVER",
+    "copied",
+    "mirror",
+    "remote_topic",
+    "send_steadily",
+    "sending",
+]
+
 JARS = Path(__file__).parents[1] / ".cache" / "kafka"
 RESULTS = Path(__file__).parent / "results"
+MIRRORS = ("Moldau", "Java MM2")
+HOWS = ("at least once", "exactly once")
+PARTS = ("rates", "lag", "failover")
 PARTITIONS = 4
-# About half of what MirrorMaker 2 copies here.
-LOAD = 8_000
+WARM_S = 5.0
+LAG_S = 20.0
+WAIT_S_MAX = 600.0
+# The default delay of 3 s before a new group's first assignment is no property of a mirror.
+SERVER = {"group.initial.rebalance.delay.ms": "0"}
 ONE = {
     f"{each}.replication.factor": "1"
     for each in ("offset-syncs.topic", "checkpoints.topic", "heartbeats.topic", "offset.storage",
@@ -48,25 +70,31 @@ class Run:
     records_per_s: float
     mb_per_s: float
     records_per_cpu_s: float
-    lag_ms: float = 0.0
-    """Median age on arrival under a steady load."""
+    load_per_s: float = 0.0
+    """Records a second while lag was measured."""
+    lag_ms_p50: float = 0.0
+    lag_ms_p99: float = 0.0
+    lag_cpu: float = 0.0
+    """Cores that the mirror used meanwhile."""
 
 
 @contextmanager
 def mirror(
-    who: str, folder: Path, source: str, target: str, alias: str, *, once: bool
+    who: str, folder: Path, source: str, target: str, alias: str, *, once: bool, **more: str
 ) -> Iterator[psutil.Process]:
+    """The file of the flow is `ALIAS.properties`; underscores in names of settings are dots."""
     settings = {
         "clusters": f"{alias},T",
         f"{alias}.bootstrap.servers": source,
         "T.bootstrap.servers": target,
         f"{alias}->T.enabled": "true",
-        "topics": f"load-{alias}",
+        "topics": f"load-{alias}.*",
         "emit.heartbeats.enabled": "false",
         "heartbeats.replication.enabled": "false",
         "refresh.topics.interval.seconds": "5",
         "tasks.max": "1",
         **ONE,
+        **{key.replace("_", "."): value for key, value in more.items()},
     }
     if once:
         settings |= {
@@ -80,7 +108,8 @@ def mirror(
     else:
         command = ["java", "-Xmx1g", "-cp", f"{JARS}/*",
                    "org.apache.kafka.connect.mirror.MirrorMaker", str(file)]  # fmt: skip
-    process = psutil.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    with (folder / f"{alias}.log").open("wb") as log:
+        process = psutil.Popen(command, stdout=log, stderr=log)
     try:
         yield process
     finally:
@@ -89,6 +118,10 @@ def mirror(
             process.wait(30)
         except psutil.TimeoutExpired:
             process.kill()
+
+
+def remote_topic(alias: str, part: str = "") -> str:
+    return f"{alias}.load-{alias}{part}"
 
 
 def fill(source: str, topic: str, records: int, size: int, compression: str) -> None:
@@ -114,105 +147,173 @@ def cpu_s(process: psutil.Process) -> float:
     return float(times.user + times.system)
 
 
-def measure(
-    who: str,
-    how: str,
-    folder: Path,
-    source: str,
-    target: str,
-    records: int,
-    size: int,
-    compression: str,
+def rate(
+    who: str, how: str, admin: Admin, process: psutil.Process, alias: str, given: argparse.Namespace
 ) -> Run:
-    alias = f"{who[:1]}{how[:2]}".replace(" ", "")
-    topic = f"{alias}.load-{alias}"
-    fill(source, f"load-{alias}", records, size, compression)
-    with (
-        Admin({"bootstrap.servers": target}) as admin,
-        mirror(who, folder, source, target, alias, once=how == "exactly once") as process,
-    ):
-        limit = time.monotonic() + 600
-        while (first := copied(admin, topic)) == 0 and time.monotonic() < limit:
-            time.sleep(0.05)
-        began, cpu = time.monotonic(), cpu_s(process)
-        while (last := copied(admin, topic)) < records and time.monotonic() < limit:
-            time.sleep(0.05)
-        took, cpu = time.monotonic() - began, cpu_s(process) - cpu
-        count = min(last, records) - first
-        rate = count / took
-        time.sleep(3)
-        lag_ms = steady(source, target, topic, size)
-        return Run(who, how, rate, rate * size / 1e6, count / max(cpu, 0.01), lag_ms)
+    """From the first copied record to the last."""
+    topic, records = remote_topic(alias), given.records
+    limit = time.monotonic() + WAIT_S_MAX
+    while (first := copied(admin, topic)) == 0 and time.monotonic() < limit:
+        time.sleep(0.05)
+    began, cpu = time.monotonic(), cpu_s(process)
+    while (last := copied(admin, topic)) < records and time.monotonic() < limit:
+        time.sleep(0.05)
+    took, cpu = time.monotonic() - began, cpu_s(process) - cpu
+    count = min(last, records) - first
+    per_s = count / took
+    return Run(who, how, per_s, per_s * given.size / 1e6, count / max(cpu, 0.01))
 
 
-def steady(source: str, target: str, topic: str, size: int) -> float:
-    """The median age of records on arrival, under a load that both mirrors can follow."""
-    ended = threading.Event()
+# Steady load.
 
-    def send() -> None:
-        value = os.urandom(size)
-        with Producer({"bootstrap.servers": source, "linger.ms": "5"}) as producer:
-            began, sent = time.monotonic(), 0
-            while not ended.is_set():
-                while sent < (time.monotonic() - began) * LOAD:
-                    producer.send(topic.split(".")[1], value)
-                    sent += 1
-                time.sleep(0.005)
 
+def send_steadily(
+    bootstrap: str, topic: str, per_s: float, size: int, ended: Event, numbered: bool = False
+) -> None:
+    """Until `ended`; `numbered` records have their number, and partitions take turns."""
+    padding = os.urandom(size)
+    with Producer({"bootstrap.servers": bootstrap, "linger.ms": "5"}) as producer:
+        began, sent = time.monotonic(), 0
+        while not ended.is_set():
+            while sent < (time.monotonic() - began) * per_s:
+                if numbered:
+                    producer.send(topic, b"%d" % sent, partition=sent % PARTITIONS)
+                else:
+                    producer.send(topic, padding)
+                sent += 1
+            time.sleep(0.002)
+
+
+@contextmanager
+def sending(
+    bootstrap: str, topic: str, per_s: float, size: int = 100, *, numbered: bool = False
+) -> Iterator[Callable[[], None]]:
+    """A producer in a process of its own; what is yielded ends it cleanly."""
+    context = multiprocessing.get_context("spawn")
+    ended = context.Event()
+    process = context.Process(
+        target=send_steadily, args=(bootstrap, topic, per_s, size, ended, numbered), daemon=True
+    )
+    process.start()
+
+    def end() -> None:
+        ended.set()
+        process.join(30)
+
+    try:
+        yield end
+    finally:
+        ended.set()
+        process.join(5)
+        if process.is_alive():
+            # Its broker may be gone, and it waits for that.
+            process.kill()
+            process.join()
+
+
+def lag(
+    run: Run, source: str, target: str, process: psutil.Process, alias: str, size: int, load: float
+) -> Run:
+    """With the ages of records on arrival, at `load` records a second."""
+    part = "-steady"
+    with Admin({"bootstrap.servers": source}) as admin:
+        stamped = {"message.timestamp.type": "LogAppendTime"}
+        admin.create_topics([NewTopic(f"load-{alias}{part}", PARTITIONS, 1, configs=stamped)])
+    topic = remote_topic(alias, part)
+    limit = time.monotonic() + WAIT_S_MAX
+    with Admin({"bootstrap.servers": target}) as admin:
+        while topic not in admin.list_topics() and time.monotonic() < limit:
+            time.sleep(0.2)
     ages: list[float] = []
     settings = {"bootstrap.servers": target, "isolation.level": "read_committed"}
-    with Consumer(settings) as consumer:
-        places = [TopicPartition(topic, each) for each in range(PARTITIONS)]
-        consumer.assign(places)
-        consumer.seek_to_end(places)
-        for each in places:
-            consumer.position(each)
-        sender = threading.Thread(target=send)
-        sender.start()
-        until = time.monotonic() + 8
+    with (
+        Consumer(settings) as consumer,
+        sending(source, f"load-{alias}{part}", load, size),
+    ):
+        consumer.assign([TopicPartition(topic, each) for each in range(PARTITIONS)])
+        while not consumer.poll(0.2) and time.monotonic() < limit:
+            pass
+        warm = time.monotonic() + WARM_S
+        while time.monotonic() < warm:
+            consumer.poll(0.2)
+        until, cpu, began = time.monotonic() + LAG_S, cpu_s(process), time.monotonic()
         while time.monotonic() < until:
             found = list(consumer.poll(0.2))
             now_ms = time.time() * 1000
-            ages += [now_ms - each.timestamp for each in found[::50]]
-        ended.set()
-        sender.join()
-    return sorted(ages)[len(ages) // 2] if ages else -1.0
+            ages += [now_ms - each.timestamp for each in found[::20]]
+        used = (cpu_s(process) - cpu) / (time.monotonic() - began)
+    ages.sort()
+    middle, high = (ages[int(len(ages) * part)] if ages else -1.0 for part in (0.5, 0.99))
+    return replace(run, load_per_s=load, lag_ms_p50=middle, lag_ms_p99=high, lag_cpu=used)
+
+
+def compared(
+    how: str, folder: Path, source: str, target: str, given: argparse.Namespace
+) -> list[Run]:
+    """Both mirrors in one way; the second is measured while the first has nothing to do."""
+    whos = MIRRORS if any(JARS.glob("connect-mirror-4*.jar")) else MIRRORS[:1]
+    aliases = {who: f"{who[:1]}{how[:2]}".strip() for who in whos}
+    with ExitStack() as stack:
+        admin = stack.enter_context(Admin({"bootstrap.servers": target}))
+        processes, runs = {}, []
+        for who, alias in aliases.items():
+            fill(source, f"load-{alias}", given.records, given.size, given.compression)
+            processes[who] = stack.enter_context(
+                mirror(who, folder, source, target, alias, once=how == HOWS[1])
+            )
+            runs.append(rate(who, how, admin, processes[who], alias, given))
+            show(runs[-1])
+        if "lag" in given.parts:
+            load = min(each.records_per_s for each in runs) / 2
+            for number, run in enumerate(runs):
+                process, alias = processes[run.who], aliases[run.who]
+                runs[number] = lag(run, source, target, process, alias, given.size, load)
+                show(runs[number])
+        return runs
+
+
+def show(run: Run) -> None:
+    words = f"{run.who:9} {run.how:14}"
+    if run.load_per_s:
+        print(
+            f"{words} at {run.load_per_s:8,.0f} records/s: lag p50 {run.lag_ms_p50:6.0f} ms, "
+            f"p99 {run.lag_ms_p99:6.0f} ms, {run.lag_cpu:5.2f} cores",
+            flush=True,
+        )
+    else:
+        print(
+            f"{words} {run.records_per_s:10,.0f} records/s {run.mb_per_s:7.1f} MB/s "
+            f"{run.records_per_cpu_s:12,.0f} records/CPU s",
+            flush=True,
+        )
 
 
 def main() -> None:
+    from bench.mirror_failover import failovers
+
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else "")
     parser.add_argument("--records", type=int, default=1_000_000)
     parser.add_argument("--size", type=int, default=100)
     parser.add_argument("--compression", default="none")
+    parser.add_argument("--repeats", type=int, default=3, help="fail-overs of each kind")
+    parser.add_argument("--parts", default=",".join(PARTS), help="comma-separated (default: all)")
     given = parser.parse_args()
-    runs: list[Run] = []
-    with tempfile.TemporaryDirectory() as name, Broker() as source, Broker() as target:
+    found: dict[str, object] = {"load_average": os.getloadavg(), "records": given.records}
+    with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        has_java = any(JARS.glob("connect-mirror-4*.jar"))
-        for how in ("at least once", "exactly once"):
-            for who in ("Moldau", *(("Java MM2",) if has_java else ())):
-                runs.append(
-                    measure(
-                        who,
-                        how,
-                        folder,
-                        source.bootstrap_servers,
-                        target.bootstrap_servers,
-                        given.records,
-                        given.size,
-                        given.compression,
-                    )
-                )
-                run = runs[-1]
-                print(
-                    f"{run.who:9} {run.how:14} {run.records_per_s:10,.0f} records/s "
-                    f"{run.mb_per_s:7.1f} MB/s {run.records_per_cpu_s:12,.0f} records/CPU s "
-                    f"lag {run.lag_ms:7.0f} ms",
-                    flush=True,
-                )
+        if given.parts != "failover":
+            runs: list[Run] = []
+            for how in HOWS:
+                with Broker(config=SERVER) as source, Broker(config=SERVER) as target:
+                    addresses = source.bootstrap_servers, target.bootstrap_servers
+                    runs += compared(how, folder, *addresses, given)
+            found["runs"] = [asdict(each) for each in runs]
+        if "failover" in given.parts:
+            found["failovers"] = [asdict(each) for each in failovers(folder, given.repeats)]
     stamp = time.strftime("%Y-%m-%dT%H%M%SZ", time.gmtime())
     file = RESULTS / f"{stamp}-mirror.json"
-    file.write_text(json.dumps([asdict(each) for each in runs], indent=1) + "\n")
+    file.write_text(json.dumps(found, indent=1) + "\n")
+    print(file)
 
 
 if __name__ == "__main__":

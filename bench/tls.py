@@ -135,9 +135,7 @@ def _handshakes(server: Server) -> dict[str, float]:
     return found
 
 
-def _count_handshakes(
-    server: Server, connect: Callable[[], socket.socket]
-) -> tuple[float, float]:
+def _count_handshakes(server: Server, connect: Callable[[], socket.socket]) -> tuple[float, float]:
     """Handshakes per second by one client, and microseconds of the broker's CPU of each."""
     count = 0
     cpu_before, started = server.cpu_seconds(), time.perf_counter()
@@ -157,9 +155,10 @@ def _crowd(server: Server) -> dict[str, float]:
     buffer = memoryview(bytearray(1 << 16))
     command = [sys.executable, "-m", "bench.tls", str(server.port), str(server.ca), str(CROWD)]
     longest = 0.0
-    with server.connect() as connection, subprocess.Popen(
-        command, cwd=ROOT, stdout=subprocess.PIPE, text=True
-    ) as crowd:
+    with (
+        server.connect() as connection,
+        subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as crowd,
+    ):
         while crowd.poll() is None:
             started = time.perf_counter()
             connection.sendall(frame)

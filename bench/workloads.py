@@ -177,10 +177,22 @@ def produce_frame(topic: str) -> bytes:
 def fetch_frame(topic: str, partitions: int) -> bytes:
     """Asks for one record of the first partition, and all others in vain; never waits."""
     request = FetchRequest(
-        replica_id=-1, max_wait_ms=0, min_bytes=0, max_bytes=1, session_epoch=-1,
-        topics=[FetchRequest.FetchTopic(topic=topic, partitions=[
-            FetchRequest.FetchPartition(partition=index, fetch_offset=0, partition_max_bytes=1)
-            for index in range(partitions)])],
+        replica_id=-1,
+        max_wait_ms=0,
+        min_bytes=0,
+        max_bytes=1,
+        session_epoch=-1,
+        topics=[
+            FetchRequest.FetchTopic(
+                topic=topic,
+                partitions=[
+                    FetchRequest.FetchPartition(
+                        partition=index, fetch_offset=0, partition_max_bytes=1
+                    )
+                    for index in range(partitions)
+                ],
+            )
+        ],
     )
     return encode_request_frame(API_BY_KEY[ApiKey.FETCH], 11, 1, "bench", request)
 
@@ -189,9 +201,16 @@ def raw_produce(server: Server, topic: str, *, total_bytes: int) -> Throughput:
     """128 KB batches over one socket, five in flight, as a client that has them at hand."""
     now_ms = int(time.time() * 1000)
     batch = encode_batch([(None, bytes(1000), now_ms, ())] * 128)
-    request = ProduceRequest(acks=1, timeout_ms=30_000, topic_data=[
-        ProduceRequest.TopicProduceData(name=topic, partition_data=[
-            ProduceRequest.PartitionProduceData(index=0, records=batch)])])
+    request = ProduceRequest(
+        acks=1,
+        timeout_ms=30_000,
+        topic_data=[
+            ProduceRequest.TopicProduceData(
+                name=topic,
+                partition_data=[ProduceRequest.PartitionProduceData(index=0, records=batch)],
+            )
+        ],
+    )
     frame = encode_request_frame(API_BY_KEY[ApiKey.PRODUCE], 9, 1, "bench", request)
     buffer = memoryview(bytearray(1 << 16))
     count = math.ceil(total_bytes / len(frame))

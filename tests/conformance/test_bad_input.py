@@ -112,9 +112,7 @@ def test_many_frames_at_once_are_answered_in_order(broker: BrokerProcess) -> Non
     frames = [METADATA[:8] + struct.pack(">i", number) + METADATA[12:] for number in range(count)]
     with RawConnection(broker.port) as connection:
         connection.socket.sendall(b"".join(frames))
-        answered = [
-            struct.unpack_from(">i", connection.receive_frame())[0] for _ in range(count)
-        ]
+        answered = [struct.unpack_from(">i", connection.receive_frame())[0] for _ in range(count)]
     assert answered == list(range(count))
 
 

@@ -197,8 +197,10 @@ def test_stop_cancels_what_others_started(cluster: Cluster, admin: Admin, tmp_pa
 def test_rounds_move_a_little_at_a_time(cluster: Cluster, admin: Admin) -> None:
     lopsided(cluster, admin, "rounds", values=400)
     words = ("--interval", "0.2", "--rounds", "12", "--max-moves", "2", "--cool-down", "0")
-    ended = balance(cluster, "run", *words, "--throttle", "100000000")
+    # A broker that was drained may have left the cluster.
+    ended = balance(cluster, "run", *words, "--throttle", "100000000", "--drain", "9")
     assert ended.status == 0, ended
+    assert ended.out.count("Broker 9 is not in the cluster and holds nothing.") == 1
     moved = [int(each) for each in re.findall(r"(\d+) partitions move", ended.out)]
     assert len(moved) >= 3
     assert max(moved) <= 2
@@ -207,6 +209,53 @@ def test_rounds_move_a_little_at_a_time(cluster: Cluster, admin: Admin) -> None:
     assert [sum(broker in each for each in after) for broker in (1, 2, 3, 4)] == [4, 4, 4, 4]
     eventually(lambda: throttles(admin, "rounds") == [], what="throttles are removed")
     assert len(cluster.values("rounds", count=400)) == 400
+
+
+def test_a_broker_is_kept_empty_while_the_others_are_balanced(
+    cluster: Cluster, admin: Admin
+) -> None:
+    """In bounded rounds, also of topics that come later, and while the broker is down."""
+    lopsided(cluster, admin, "drained", values=400)
+    admin.create_topics([NewTopic("full", replicas_assignments=dict.fromkeys(range(6), (4, 3)))])
+    words = [
+        sys.executable, "-m", "moldau.cli", "balance", "run", "--drain", "4", "--interval", "0.2",
+        "--max-moves", "2", "--cool-down", "0", "--bootstrap-server", cluster.bootstrap_servers,
+    ]  # fmt: skip
+
+    def held(*names: str) -> int:
+        return sum(4 in each for name in names for each in placed(admin, name).values())
+
+    def spread() -> int:
+        replicas = [
+            each
+            for name in ("drained", "full", "late", "down")
+            for each in placed(admin, name).values()
+        ]
+        counts = [sum(broker in each for each in replicas) for broker in (1, 2, 3)]
+        return max(counts) - min(counts)
+
+    with subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as process:
+        try:
+            eventually(lambda: held("drained", "full") == 0, what="broker 4 is empty")
+            admin.create_topics([NewTopic("late", replicas_assignments={0: (4, 1)})])
+            eventually(lambda: held("late") == 0, what="nothing stays on broker 4")
+            admin.create_topics([NewTopic("down", replicas_assignments={0: (1, 4), 1: (2, 4)})])
+            cluster.nodes[4].kill()
+            eventually(lambda: held("down") == 0, what="replicas of a broker that is down")
+            eventually(lambda: spread() <= 3, what="the others are even")
+        finally:
+            os.kill(process.pid, signal.SIGINT)
+            output, _ = process.communicate(timeout=60)
+            if not cluster.nodes[4].running:
+                cluster.nodes[4].start()
+    cluster.wait_until_whole()
+    assert process.returncode == 130, output
+    assert "Broker 4 is being drained." in output
+    moved = [int(each) for each in re.findall(r"(\d+) partitions move", output)]
+    assert max(moved) <= 2
+    assert len(cluster.values("drained", count=400)) == 400
 
 
 @pytest.mark.parametrize("how", ["signal", "stop"])

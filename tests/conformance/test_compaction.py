@@ -49,8 +49,14 @@ def read_state(bootstrap: str) -> list[tuple[int, bytes, bytes | None]]:
 def test_only_the_last_value_of_a_key_remains(broker: BrokerProcess) -> None:
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     admin.create_topics([NewTopic(TOPIC, 1, config=CONFIG)])[TOPIC].result(30)
-    producer = Producer({"bootstrap.servers": broker.bootstrap, "compression.type": "lz4",
-                         "linger.ms": 5, "enable.idempotence": True})
+    producer = Producer(
+        {
+            "bootstrap.servers": broker.bootstrap,
+            "compression.type": "lz4",
+            "linger.ms": 5,
+            "enable.idempotence": True,
+        }
+    )
     last: dict[bytes, tuple[int, bytes | None]] = {}
 
     def delivered(error: object, message: object) -> None:

@@ -36,8 +36,14 @@ def add_records(bootstrap: str, name: str, mark: str) -> set[bytes]:
 
 
 def confluent_reads(bootstrap: str, topic: str, count: int) -> list[bytes]:
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": f"{topic}-group",
-                         "auto.offset.reset": "earliest", "enable.auto.commit": False})
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": f"{topic}-group",
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+        }
+    )
     consumer.subscribe([topic])
     values: list[bytes] = []
     while len(values) < count:
@@ -100,8 +106,12 @@ def test_a_group_resumes_where_it_committed(broker: BrokerProcess, client: str) 
 def test_two_members_share_the_partitions(broker: BrokerProcess) -> None:
     topic = "shared-by-two"
     sent = filled_topic(broker.bootstrap, topic)
-    config = {"bootstrap.servers": broker.bootstrap, "group.id": "two", "session.timeout.ms": 6000,
-              "auto.offset.reset": "earliest"}
+    config = {
+        "bootstrap.servers": broker.bootstrap,
+        "group.id": "two",
+        "session.timeout.ms": 6000,
+        "auto.offset.reset": "earliest",
+    }
     members = [Consumer(config), Consumer(config)]
     for member in members:
         member.subscribe([topic])

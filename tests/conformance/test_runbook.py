@@ -141,9 +141,7 @@ def test_a_broker_that_is_down(cluster: Cluster, prometheus: Prometheus) -> None
 
 
 @MORE
-def test_followers_that_fall_behind_and_come_back(
-    cluster: Cluster, prometheus: Prometheus
-) -> None:
+def test_followers_that_fall_behind_and_come_back(cluster: Cluster, prometheus: Prometheus) -> None:
     create(cluster, "copied", [[1, 2, 3]] * 8)
     with Producer(cluster.client_config, acks=1) as producer:
 

@@ -329,9 +329,7 @@ def test_a_certificate_for_another_address(broker: Secured, pki: Pki) -> None:
         admin.list_topics()
 
 
-def test_certificates_are_replaced_while_clients_are_connected(
-    broker: Secured, pki: Pki
-) -> None:
+def test_certificates_are_replaced_while_clients_are_connected(broker: Secured, pki: Pki) -> None:
     """By IncrementalAlterConfigs for one listener, as with Kafka."""
     renewed = pki.ca.issue("renewed", "/O=Org/CN=broker", hosts="DNS:localhost")
     settings = _fields(pki.client_settings())

@@ -1,20 +1,21 @@
 """Balance a cluster again and again, a little at a time, until stopped.
 
-Invariants: nothing moves while partitions lack replicas or others reassign; each round is within
-its bounds, and the next one begins `interval_s` after it began at the earliest; an error ends a
-round, not the run; who cancels a round's reassignments ends the run.
+Invariants: nothing moves while partitions lack replicas (those on drained brokers do not count,
+such a broker may be down) or others reassign; each round is within its bounds, and the next one
+begins `interval_s` after it began at the earliest; drained brokers receive nothing, in any round;
+an error ends a round, not the run; who cancels a round's reassignments ends the run.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 from moldau.balance.executing import Progress, carry_out
 from moldau.balance.machine.continuous import Bounds, Chosen, Rounds
-from moldau.balance.machine.model import Impossible, Reassignment
+from moldau.balance.machine.model import Cluster, Constraints, Impossible, Reassignment
 from moldau.balance.machine.planner import TOLERANCE, plan
 from moldau.balance.machine.report import bytes_text
 from moldau.balance.reading import read_cluster, read_load
@@ -31,6 +32,8 @@ class RunSettings:
     throttle: int | None = None
     batch: int = 10
     tolerance: float = TOLERANCE
+    drained: frozenset[int] = frozenset()
+    """Brokers that are emptied and kept empty, while the others are balanced."""
     pages: Sequence[str] = ()
     sample_s: float = 5.0
     rounds_max: int | None = None
@@ -49,11 +52,12 @@ def balance_on(
     rounds = Rounds(settings.bounds)
     deadline = time.monotonic() + settings.seconds_max
     moved = number = 0
+    drains = _Drains(settings.drained, say)
     while not stop.is_set() and time.monotonic() < deadline:
         began = time.monotonic()
         number += 1
         try:
-            moved += _round(admin, settings, rounds, stop=stop, say=say, deadline=deadline)
+            moved += _round(admin, settings, rounds, drains, stop=stop, say=say, deadline=deadline)
         except (KafkaError, Impossible) as error:
             say(f"This round failed, the next one tries again: {error}")
         if number == settings.rounds_max:
@@ -67,13 +71,14 @@ def _round(
     admin: Admin,
     settings: RunSettings,
     rounds: Rounds,
+    drains: _Drains,
     *,
     stop: threading.Event,
     say: Callable[[str], None],
     deadline: float,
 ) -> bool:
     """Whether something moved."""
-    reason = _waits_for(admin)
+    reason = _waits_for(admin, settings.drained)
     if reason is not None:
         say(f"Nothing moves: {reason}.")
         return False
@@ -81,8 +86,11 @@ def _round(
     if stop.is_set():
         return False
     cluster = read_cluster(admin, measured)
-    planned = plan(cluster, tolerance=settings.tolerance)
-    chosen = rounds.choose(cluster, planned, time.monotonic(), tolerance=settings.tolerance)
+    limits = drains.constraints(cluster)
+    planned = plan(cluster, limits, settings.tolerance)
+    chosen = rounds.choose(
+        cluster, planned, time.monotonic(), constraints=limits, tolerance=settings.tolerance
+    )
     say(_described(chosen))
     if not chosen.reassignments:
         return False
@@ -107,7 +115,32 @@ def _round(
     return bool(there)
 
 
-def _waits_for(admin: Admin) -> str | None:
+class _Drains:
+    """The brokers that are drained, and what was said about each."""
+
+    def __init__(self, brokers: Collection[int], say: Callable[[str], None]) -> None:
+        self._brokers = frozenset(brokers)
+        self._say = say
+        self._said: dict[int, str] = {}
+
+    def constraints(self, cluster: Cluster) -> Constraints:
+        """A broker that has left the cluster after it was drained is no error."""
+        held = {each for partition in cluster.partitions for each in partition.replicas}
+        known = {each.id for each in cluster.brokers}
+        for broker in sorted(self._brokers):
+            if broker not in known:
+                words = f"Broker {broker} is not in the cluster and holds nothing."
+            elif broker in held:
+                words = f"Broker {broker} is being drained."
+            else:
+                words = f"Broker {broker} is drained and holds nothing: it may be stopped."
+            if self._said.get(broker) != words:
+                self._said[broker] = words
+                self._say(words)
+        return Constraints(drained=self._brokers & known, others_too=True)
+
+
+def _waits_for(admin: Admin, drained: Collection[int]) -> str | None:
     """What keeps replicas from being moved now."""
     ongoing = admin.list_partition_reassignments()
     if ongoing:
@@ -115,7 +148,7 @@ def _waits_for(admin: Admin) -> str | None:
     names = sorted(admin.list_topics(list_internal=True))
     described = admin.describe_topics(names, check=False).values_by_key if names else {}
     lacking = sum(
-        len(each.isr) < len(each.replicas)
+        not {node.id for node in each.replicas} <= {node.id for node in each.isr} | {*drained}
         for topic in described.values()
         for each in topic.partitions
     )

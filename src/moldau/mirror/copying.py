@@ -39,6 +39,8 @@ _RETRY_S_MAX = 10.0
 _IDLE_POLL_S = 0.5
 _BUSY_POLL_S = 0.01
 _CLOSE_S = 5.0
+_CALM = 4
+"""So many times more often is committed what is copied without a backlog."""
 
 
 class _Maker:
@@ -142,7 +144,7 @@ class _Session:
         self._plugins = plugins
         self._metrics = metrics
         self._is_transactional = settings.is_exactly_once
-        self._interval_s = settings["moldau.transaction.interval.ms"] / 1000
+        self._interval_s: float = settings["moldau.transaction.interval.ms"] / 1000
         self._bytes_max = settings["moldau.transaction.bytes"]
         self._throttle = Throttle(settings["moldau.throttle.bytes.per.second"])
         self._source_admin = AsyncAdmin(settings.client("source", "admin"))
@@ -240,8 +242,16 @@ class _Session:
             return
         age_s = time.monotonic() - opened.since_s
         is_idle = not found and age_s >= self._interval_s / 10
-        if is_idle or age_s >= self._interval_s or opened.bytes >= self._bytes_max:
+        if is_idle or age_s >= self._due_s(found) or opened.bytes >= self._bytes_max:
             await self.commit()
+
+    def _due_s(self, found: Collection[TopicPartition]) -> float:
+        """How old a transaction may get. Readers of the copy wait for its end: sooner where all
+        that is there has been copied; a backlog is copied with fewer commits."""
+        is_behind = any(self._consumer.current_lag(key) for key in found)
+        if is_behind or not self._is_transactional:
+            return self._interval_s
+        return self._interval_s / _CALM
 
     async def _copy(self, key: TopicPartition, polled: Polled) -> int:
         """Send the batches of a partition; how many bytes that were."""

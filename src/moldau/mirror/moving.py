@@ -1,4 +1,4 @@
-"""Moves groups from one cluster to another, at the same records; and reports how far flows are.
+"""Moves groups from one cluster to another, at the same records.
 
 Nothing is changed before everything is known: groups that still have members, and partitions whose
 offset is not exact, are reported instead of moved.
@@ -9,29 +9,21 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Collection, Mapping
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 
-from moldau.client import (
-    AsyncAdmin,
-    AsyncConsumer,
-    KafkaError,
-    OffsetAndMetadata,
-    OffsetSpec,
-    TopicPartition,
-)
+from moldau.client import AsyncAdmin, OffsetAndMetadata, OffsetSpec, TopicPartition
 from moldau.client.admin.group_values import GroupState
 from moldau.config import ConfigError
 from moldau.mirror.groups import Stores, group_offsets
 from moldau.mirror.machine.moves import Atlas, Move, moves_of
 from moldau.mirror.machine.offset_map import OffsetMap
-from moldau.mirror.machine.records import Heartbeat
 from moldau.mirror.machine.settings import CONNECTOR, FlowName, FlowSettings
 from moldau.mirror.machine.source_positions import SourcePositions
 from moldau.mirror.plugins import Plugins
 from moldau.mirror.topic_store import TopicReader
 
-__all__ = ["FlowStatus", "Moved", "TopicStatus", "flow_status", "move_groups"]
+__all__ = ["Moved", "move_groups"]
 
 _LOOK_S = 0.5
 
@@ -230,122 +222,3 @@ async def _refused(clusters: _Clusters, moves: list[Move], *, force: bool) -> di
 async def _states(admin: AsyncAdmin, names: list[str]) -> dict[str, GroupState]:
     found = await admin.describe_consumer_groups(names, check=False)
     return {name: each.group_state for name, each in found.values_by_key.items()}
-
-
-@dataclass(frozen=True, slots=True)
-class TopicStatus:
-    topic: str
-    remote: str
-    partitions: int
-    records_behind: int
-    seconds_behind: float
-    """Age of the oldest record that is not copied."""
-
-
-@dataclass(frozen=True, slots=True)
-class FlowStatus:
-    name: FlowName
-    is_enabled: bool
-    heartbeat_age_s: float | None
-    topics: list[TopicStatus] = field(default_factory=list)
-    groups: int = 0
-
-
-async def flow_status(settings: FlowSettings) -> FlowStatus:
-    """How far a flow is, from what is in the clusters."""
-    async with AsyncExitStack() as stack:
-        source = AsyncAdmin(settings.client("source", "admin"))
-        stack.push_async_callback(source.close)
-        target = AsyncAdmin(settings.client("target", "admin"))
-        stack.push_async_callback(target.close)
-        plugins = Plugins(settings)
-        age = await _heartbeat_age(settings, plugins, target)
-        if not settings["enabled"]:
-            return FlowStatus(settings.name, False, age)
-        positions = SourcePositions(CONNECTOR, settings.name.source)
-        stores = Stores(settings, plugins, source, target)
-        stack.push_async_callback(stores.close)
-        consumer = settings.client("target", "consumer")
-        reader = TopicReader(settings.offsets_topic, positions.replay, consumer, target)
-        stack.push_async_callback(reader.close)
-        await reader.catch_up()
-        await stores.catch_up()
-        topics = await _topics(settings, plugins, source, positions)
-        groups = len(stores.checkpoints.groups())
-        return FlowStatus(settings.name, True, age, topics, groups)
-
-
-async def _heartbeat_age(
-    settings: FlowSettings, plugins: Plugins, target: AsyncAdmin
-) -> float | None:
-    newest: dict[tuple[str, str], int] = {}
-
-    def note(key: bytes | None, value: bytes | None) -> None:
-        beat = Heartbeat.parse(key, value)
-        newest[beat.source, beat.target] = beat.timestamp
-
-    reader = TopicReader(
-        plugins.policy.heartbeats_topic(), note, settings.client("target", "consumer"), target
-    )
-    try:
-        await reader.catch_up()
-    finally:
-        await reader.close()
-    found = newest.get((settings.name.source, settings.name.target))
-    return None if found is None else max(0.0, time.time() - found / 1000)
-
-
-async def _topics(
-    settings: FlowSettings, plugins: Plugins, source: AsyncAdmin, positions: SourcePositions
-) -> list[TopicStatus]:
-    names = [each for each in await source.list_topics() if plugins.selection.takes(each)]
-    described = await source.describe_topics(names, check=False)
-    keys = [
-        TopicPartition(str(name), each.partition)
-        for name, topic in described.values_by_key.items()
-        for each in topic.partitions
-    ]
-    isolation = "read_committed" if settings.is_exactly_once else "read_uncommitted"
-    ends = await source.list_offsets(
-        dict.fromkeys(keys, OffsetSpec.latest()), isolation_level=isolation, check=False
-    )
-    starts = await source.list_offsets(dict.fromkeys(keys, OffsetSpec.earliest()), check=False)
-    behind: dict[TopicPartition, tuple[int, int]] = {}
-    for key in ends.values_by_key:
-        start = starts.values_by_key[key].offset if key in starts.values_by_key else 0
-        position = max(positions.next(key) or start, start)
-        behind[key] = (max(0, ends[key].offset - position), position)
-    ages = await _ages(settings, {key: at for key, (lag, at) in behind.items() if lag})
-    found = []
-    for name in sorted({key.topic for key in behind}):
-        own = [key for key in behind if key.topic == name]
-        lag = sum(behind[key][0] for key in own)
-        seconds = max((ages.get(key, 0.0) for key in own), default=0.0)
-        remote = plugins.selection.remote(name)
-        found.append(TopicStatus(name, remote, len(own), lag, seconds))
-    return found
-
-
-async def _ages(
-    settings: FlowSettings, positions: Mapping[TopicPartition, int]
-) -> dict[TopicPartition, float]:
-    """How old the records at these offsets are."""
-    if not positions:
-        return {}
-    consumer: AsyncConsumer[bytes, bytes] = AsyncConsumer(
-        {**settings.client("source", "consumer"), "max.partition.fetch.bytes": "1"}
-    )
-    found: dict[TopicPartition, float] = {}
-    try:
-        consumer.assign(list(positions))
-        for key, position in positions.items():
-            consumer.seek(key, position)
-        deadline = time.monotonic() + 5.0
-        while len(found) < len(positions) and time.monotonic() < deadline:
-            for record in await consumer.poll(0.2):
-                key = TopicPartition(record.topic, record.partition)
-                found.setdefault(key, max(0.0, time.time() - record.timestamp / 1000))
-    finally:
-        with suppress(KafkaError):
-            await consumer.close()
-    return found

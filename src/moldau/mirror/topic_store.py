@@ -62,11 +62,14 @@ class TopicReader:
         admin: AsyncAdmin,
         *,
         must_exist: bool = False,
+        last: int | None = None,
     ) -> None:
         """`must_exist`: a topic that a broker does not know is an error. One that has just started
-        may not know any, and what is in the topic must not be taken for nothing."""
+        may not know any, and what is in the topic must not be taken for nothing. `last`: read only
+        about so many offsets at the end of each partition."""
         self._topic = topic
         self._must_exist = must_exist
+        self._last = last
         self._apply = apply
         self._admin = admin
         self._consumer: AsyncConsumer[bytes, bytes] = AsyncConsumer(
@@ -93,7 +96,15 @@ class TopicReader:
             if self._partitions:
                 self._consumer.assign(self._partitions)
                 self._consumer.seek_to_beginning(self._partitions)
+                if self._last is not None:
+                    await self._skip(self._last)
         return bool(self._partitions)
+
+    async def _skip(self, last: int) -> None:
+        begins = await self._consumer.beginning_offsets(self._partitions)
+        ends = await self._consumer.end_offsets(self._partitions)
+        for key in self._partitions:
+            self._consumer.seek(key, max(begins[key], ends[key] - last))
 
     async def catch_up(self, *, include_open: bool = False, timeout_s: float = _READ_S) -> None:
         """Apply what is in the topic now. With `include_open`, what open transactions have written

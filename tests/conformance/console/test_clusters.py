@@ -93,3 +93,37 @@ def test_a_broker_is_emptied_by_the_balancer(three: Console, nodes: ClusterUnder
         return sum(1 in each["replicas"] for each in found)
 
     eventually(lambda: left() == 0, what="no replica on broker 1")
+
+
+def test_a_plan_is_drawn_carried_out_with_a_throttle_and_stopped(
+    tab: Tab, three: Console, nodes: ClusterUnderTest
+) -> None:
+    with Admin({"bootstrap.servers": nodes.bootstrap}) as admin:
+        admin.create_topics(
+            [NewTopic("heavy", replicas_assignments=dict.fromkeys(range(6), (1, 2)))]
+        )
+        with Producer({"bootstrap.servers": nodes.bootstrap}) as producer:
+            for number in range(600):
+                producer.send("heavy", b"x" * 20_000, partition=number % 6)
+        page = tab.page
+        page.goto(three.page("/balancer"), wait_until="domcontentloaded")
+        moves = page.get_by_role("region", name="Moves")
+        moves.get_by_text("heavy-").first.wait_for()
+        page.get_by_role("region", name="disk by broker").wait_for()
+        page.get_by_label("Bytes per second for each broker").fill("10000")
+        page.get_by_role("button", name="Plan again").click()
+        page.get_by_text("in at least").wait_for()
+
+        page.get_by_role("button", name="Carry out").click()
+        page.get_by_role("dialog").get_by_role("button", name="Start").click()
+        page.get_by_role("region", name="Reassignments").get_by_text("heavy-").first.wait_for()
+        assert three.ask("GET", "/balancer")["running"]
+        refused = three.ask("POST", "/balancer/execute", {}, status=409)
+        assert "A plan is being carried out" in refused["message"]
+        page.get_by_role("button", name="Stop").click()
+        page.get_by_text("were cancelled").wait_for()
+        assert admin.list_partition_reassignments() == {}
+        assert not three.ask("GET", "/balancer")["running"]
+    refused = three.ask("POST", "/balancer/execute", {"throttle": 0}, status=400)
+    assert "greater than 0" in refused["message"]
+    assert "no broker 9" in three.ask("GET", "/balancer/plan?add=9", status=409)["message"]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import random
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -26,6 +28,7 @@ from moldau.client.admin.acl_values import (
     ResourcePattern,
     ResourceType,
 )
+from support.cli import moldau_cli
 from support.mirrors import (
     content,
     create,
@@ -34,6 +37,7 @@ from support.mirrors import (
     properties,
     read,
     read_at,
+    write,
 )
 from support.waiting import eventually
 
@@ -97,12 +101,15 @@ def pair(request: pytest.FixtureRequest, servers: Servers) -> Iterator[tuple[str
     with Admin({"bootstrap.servers": source}) as admin:
         middle = {TopicPartition(topic, each): OffsetAndMetadata(333 + each) for each in range(3)}
         admin.alter_consumer_group_offsets(f"g-{alias}", middle)
-    made = exactly_once(
-        properties({alias: source, "T": target}, f"{alias}->T", topics=topic, groups=f"g-{alias}")
-    )
-    with mirroring({**made, "sync.group.offsets.enabled": "true"}):
+    with mirroring({**_flow(source, target, alias), "sync.group.offsets.enabled": "true"}):
         read(target, f"{alias}.{topic}", count)
         yield source, target, alias
+
+
+def _flow(source: str, target: str, alias: str) -> dict[str, str]:
+    topics, groups = f"{alias}-orders", f"g-{alias}"
+    clusters = {alias: source, "T": target}
+    return exactly_once(properties(clusters, f"{alias}->T", topics=topics, groups=groups))
 
 
 def test_every_committed_record_is_there_once_and_unchanged(pair: tuple[str, str, str]) -> None:
@@ -133,6 +140,23 @@ def test_a_group_continues_at_the_same_record(pair: tuple[str, str, str]) -> Non
             mine.value,
             mine.timestamp,
         )
+
+
+def test_the_command_moves_a_group(pair: tuple[str, str, str], tmp_path: Path) -> None:
+    """To the offsets that the sync has found, and exactly."""
+    source, target, alias = pair
+    file = write(tmp_path / "mm2.properties", _flow(source, target, alias))
+    words = ("--from", alias, "--to", "T", "--json")
+    for more in (("--dry-run",), ()):
+        ended = moldau_cli("mirror", "failover", str(file), *words, *more)
+        assert ended.status == 0, ended
+        found = json.loads(ended.out)
+        assert found["done"] is not bool(more)
+        assert [each["is_exact"] for each in found["moves"]] == [True] * 3
+        offsets = {TopicPartition(*each["reached"]): each["to_offset"] for each in found["moves"]}
+    with Admin({"bootstrap.servers": target}) as admin:
+        there = _offsets(admin, f"g-{alias}")
+    assert {key: each.offset for key, each in there.items()} == offsets
 
 
 def _offsets(admin: Admin, group: str) -> dict[TopicPartition, OffsetAndMetadata]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import threading
+import time
 import urllib.request
 from pathlib import Path
 from typing import Any
@@ -37,11 +39,13 @@ from support.mirrors import (
     read,
     write,
 )
+from support.processes import ROOT
 from support.waiting import eventually
 
 from .conftest import Servers
 
 MIRROR = "org.apache.kafka.connect.mirror.Mirror"
+DOCUMENT = ROOT / "docs" / "multi-cluster.md"
 IDENTITY = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
 
 
@@ -388,3 +392,113 @@ def test_two_processes_share_the_tasks(two: tuple[str, str]) -> None:
             producer.send("tasks", b"%d" % number, partition=number % 4)
         producer.flush()
         assert content(read(two[1], "Y.tasks", 800)) == content(read(two[0], "tasks", 800))
+
+
+def test_a_policy_of_ones_own_names_topics_both_ways_without_loops(
+    two: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The class that the page shows."""
+    (program,) = re.findall(r"```python\n(.*?)```", DOCUMENT.read_text(), re.DOTALL)
+    (tmp_path / "my_mirror_policy.py").write_text(program)
+    monkeypatch.syspath_prepend(tmp_path)
+    for each in two:
+        create(each, NewTopic("renamed", 1, 1))
+    made = properties({"A": two[0], "B": two[1]}, "A->B", "B->A", topics="renamed.*")
+    with mirroring(made | {"replication.policy.class": "my_mirror_policy.Suffix"}):
+        send(two[0], "renamed", "a1", "a2")
+        send(two[1], "renamed", "b1")
+        assert values(read(two[1], "renamed-from-A", 2)) == ["a1", "a2"]
+        assert values(read(two[0], "renamed-from-B", 1)) == ["b1"]
+        with Admin({"bootstrap.servers": two[0]}) as admin:
+            names = {each for each in admin.list_topics() if each.startswith("renamed")}
+    assert names == {"renamed", "renamed-from-B"}
+
+
+def test_a_throttle_holds(two: tuple[str, str]) -> None:
+    """4 MB at 1 MB a second: a second's worth and one fetch come at once, the rest in its time."""
+    create(two[0], NewTopic("slow", 1, 1))
+    with Producer({"bootstrap.servers": two[0]}) as producer:
+        for _ in range(400):
+            producer.send("slow", b"x" * 10_000)
+    made = properties({"C": two[0], "D": two[1]}, "C->D", topics="slow")
+    began = time.monotonic()
+    with mirroring(made | {"moldau.throttle.bytes.per.second": "1000000"}):
+        read(two[1], "C.slow", 400)
+    assert time.monotonic() - began > 1.8
+
+
+def test_status_says_how_far_behind_in_records_and_seconds(
+    two: tuple[str, str], tmp_path: Path
+) -> None:
+    create(two[0], NewTopic("behind", 1, 1))
+    made = properties({"E": two[0], "F": two[1]}, "E->F", topics="behind", groups="laggards")
+    file = write(tmp_path / "mm2.properties", made)
+    send(two[0], "behind", "1", "2")
+    with Admin({"bootstrap.servers": two[0]}) as admin:
+        place = TopicPartition("behind", 0)
+        admin.alter_consumer_group_offsets("laggards", {place: OffsetAndMetadata(1)})
+    with mirroring(made):
+        read(two[1], "E.behind", 2)
+        read(two[1], "E.checkpoints.internal", 1)
+    send(two[0], "behind", "3", "4", "5")
+
+    def status() -> Any:
+        ended = moldau_cli("mirror", "status", str(file), "--json")
+        assert ended.status == 0, ended
+        (flow,) = [each for each in json.loads(ended.out) if each["name"] == "E->F"]
+        return flow
+
+    def topic() -> Any:
+        (found,) = [each for each in status()["topics"] if each["topic"] == "behind"]
+        return found
+
+    assert topic()["records_behind"] == 3
+    eventually(lambda: 1.0 < topic()["seconds_behind"] < 600, what="a second of lag")
+    (group,) = status()["checkpoints"]
+    assert (group["group"], group["offset"], group["remote_offset"]) == ("laggards", 1, 1)
+    # The source is gone; what the target knows is shown all the same.
+    gone = {
+        "E.bootstrap.servers": "127.0.0.1:1",
+        "E.admin.default.api.timeout.ms": "1000",
+        "E.admin.request.timeout.ms": "1000",
+    }
+    ended = moldau_cli("mirror", "status", str(write(tmp_path / "gone", {**made, **gone})))
+    assert ended.status == 1
+    assert "1 groups followed" in ended.out
+    assert "E cannot be read" in ended.out
+
+
+def test_large_batches_arrive_with_the_bytes_they_had(two: tuple[str, str]) -> None:
+    """Compressed as they were; only the header is new."""
+    create(two[0], NewTopic("packed", 1, 1))
+    settings = {"bootstrap.servers": two[0], "compression.type": "lz4", "linger.ms": "50"}
+    with Producer({**settings, "batch.size": "100000"}) as producer:
+        for number in range(5000):
+            producer.send("packed", b"%d" % number * 5)
+    made = exactly_once(properties({"G": two[0], "H": two[1]}, "G->H", topics="packed"))
+    with mirroring(made):
+        read(two[1], "G.packed", 5000)
+    sent, copied = (_payloads(two[0], "packed"), _payloads(two[1], "G.packed"))
+    assert sent
+    assert set(sent) <= set(copied)
+
+
+def _payloads(bootstrap: str, topic: str) -> list[bytes]:
+    """What is behind the headers of batches that are too large to be combined."""
+
+    async def polled() -> list[bytes]:
+        consumer = BatchConsumer({"bootstrap.servers": bootstrap})
+        place = TopicPartition(topic, 0)
+        try:
+            consumer.assign([place])
+            consumer.seek(place, 0)
+            found: list[bytes] = []
+            end = (await consumer.end_offsets([place]))[place]
+            while await consumer.position(place) < end:
+                for each in (await consumer.poll_batches(0.2)).values():
+                    found += [bytes(batch.data)[61:] for batch in each.batches]
+            return [each for each in found if len(each) > 5000]
+        finally:
+            await consumer.close()
+
+    return asyncio.run(polled())

@@ -118,6 +118,11 @@ def commit_ends(bootstrap: str, topic: str, group: str) -> None:
         admin.alter_consumer_group_offsets(group, offsets)
 
 
+def _checkpoints(bootstrap: str) -> list[Checkpoint]:
+    records = read(bootstrap, "S.checkpoints.internal", 1)
+    return [Checkpoint.parse(each.key, each.value) for each in records]
+
+
 @pytest.mark.long("starts MirrorMaker 2, a JVM that takes half a minute, on two brokers")
 def test_java_and_moldau_take_over_from_each_other(servers: Servers, tmp_path: Path) -> None:
     source, target = (servers(f"moldau {each}").bootstrap for each in (1, 2))
@@ -160,8 +165,16 @@ def test_java_and_moldau_take_over_from_each_other(servers: Servers, tmp_path: P
         assert "S" in run_program("MirrorRecords.java", "upstream", target)
     assert sorted(line.split()[0] for line in translated) == ["S.bills-0", "S.bills-1"]
 
-    send(source, "bills", 600, 300)
+    # A group that Java follows for the first time, at an offset that only our syncs know.
+    commit_ends(source, "bills", "newcomers")
+    made["groups"] = "payers,newcomers"
     with java_mirror(tmp_path, made):
+        eventually(
+            lambda: "newcomers" in {each.group_id for each in _checkpoints(target)},
+            what="Java's checkpoint by offset syncs of ours",
+            seconds_max=120,
+        )
+        send(source, "bills", 600, 300)
         read(target, "S.bills", 900, seconds_max=120)
     found, wanted = read(target, "S.bills", 900), read(source, "bills", 900)
     assert content(found) == content(wanted)

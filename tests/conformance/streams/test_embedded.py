@@ -174,8 +174,10 @@ def test_instances_share_the_tasks_and_hand_them_over(stage: Stage, protocol: st
         eventually(lambda: task_count(first) == 8, what="the first has all tasks")
         with second:
             eventually(
-                lambda: task_count(first) == task_count(second) == 4
-                and first.state is second.state is State.RUNNING,
+                lambda: (
+                    task_count(first) == task_count(second) == 4
+                    and first.state is second.state is State.RUNNING
+                ),
                 what="both have four tasks",
             )
             send_lines(stage, f"{prefix}text", LINES[100:200])

@@ -48,9 +48,7 @@ def topology(prefix: str) -> Topology:
         value_serde="string",
         store=Materialized(name="prices", history=60_000),
     )
-    builder.global_table(
-        f"{prefix}names", key_serde="string", value_serde="string", store="names"
-    )
+    builder.global_table(f"{prefix}names", key_serde="string", value_serde="string", store="names")
     return builder.build()
 
 
@@ -119,9 +117,7 @@ def two(stage: Stage) -> Iterator[Two]:
 def owner(two: Two, key: str) -> KafkaStreams:
     where = two.streams[0].query_metadata_for_key("counts", key)
     return next(
-        each
-        for each in two.streams
-        if each.settings.application_server == str(where.active_host)
+        each for each in two.streams if each.settings.application_server == str(where.active_host)
     )
 
 

@@ -68,11 +68,7 @@ def in_python(stage: Stage, prefix: str) -> Iterator[None]:
 
 def facts(stage: Stage, prefix: str) -> dict[str, Any]:
     """The internal topics: partitions, and what is configured."""
-    names = [
-        name
-        for name in stage.admin.list_topics()
-        if name.startswith(f"{prefix}app-")
-    ]
+    names = [name for name in stage.admin.list_topics() if name.startswith(f"{prefix}app-")]
     described = stage.admin.describe_topics(names)
     configs = stage.admin.describe_configs([ConfigResource.topic(name) for name in names])
     return {

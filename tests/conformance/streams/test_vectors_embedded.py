@@ -93,4 +93,3 @@ def test_several_inputs_step_by_step(case: Case, stage: Stage) -> None:
         count = sum(map(len, wanted.values()))
         found = stage.outputs(program.topology, sinks, count)
     assert comparable(found, case) == comparable(wanted, case)
-

@@ -155,3 +155,63 @@ def test_a_busy_leader_gives_leadership_away() -> None:
     planned = plan(cluster)
     assert planned.bytes_moved == 0
     assert [each.after for each in planned.reassignments] == [(2, 1), (2, 1)]
+
+
+@settings(max_examples=25, deadline=None, derandomize=True)
+@given(
+    brokers=st.integers(4, 7),
+    partitions=st.integers(2, 24),
+    factor=st.integers(1, 3),
+    moves_max=st.sampled_from((2, 3, 6)),
+    seed=st.integers(0, 1000),
+)
+def test_rounds_drain_a_broker_and_balance_the_others(
+    brokers: int, partitions: int, factor: int, moves_max: int, seed: int
+) -> None:
+    cluster = lopsided(brokers, partitions, factor, seed)
+    limits = Constraints(drained=frozenset({0}), others_too=True)
+    rounds = Rounds(Bounds(moves_max, cool_down_s=0.0))
+    is_drained = False
+    for number in range(100):
+        planned = plan(cluster, limits)
+        assert not any(0 in each.after for each in planned.reassignments)
+        chosen = rounds.choose(
+            cluster, planned, float(number), constraints=limits, tolerance=TOLERANCE
+        )
+        assert len(chosen.reassignments) <= moves_max
+        if not chosen.reassignments:
+            break
+        before, cluster = cost(cluster, limits), after(cluster, chosen)
+        if is_drained:
+            assert cost(cluster, limits) < before, "moves beyond the drain are for evenness"
+        is_drained = all(0 not in each.replicas for each in cluster.partitions)
+        rounds.moved(chosen.reassignments, float(number))
+    else:
+        raise AssertionError("the rounds do not end")
+    assert all(0 not in each.replicas for each in cluster.partitions)
+    assert all(len(set(each.replicas)) == factor for each in cluster.partitions)
+    left = plan(cluster, limits).reassignments
+    assert len(left) > moves_max or not left
+
+
+def test_draining_with_the_others_gives_them_an_even_load() -> None:
+    """Without `others_too` nothing but the drained broker's replicas moves."""
+    listed = [Partition("t", each, (1,), disk=1.0) for each in range(12)]
+    listed += [Partition("u", 0, (4,), disk=1.0)]
+    cluster = Cluster([Broker(each) for each in (1, 2, 3, 4)], listed)
+    alone = plan(cluster, Constraints(drained=frozenset({4})))
+    assert [each.topic for each in alone.reassignments] == ["u"]
+    both = after(cluster, plan(cluster, Constraints(drained=frozenset({4}), others_too=True)))
+    counts = [sum(broker in each.replicas for each in both.partitions) for broker in (1, 2, 3, 4)]
+    assert sorted(counts) == [0, 4, 4, 5]
+    assert counts[3] == 0
+
+
+def test_replicas_that_share_a_rack_are_spread_while_another_broker_is_drained() -> None:
+    brokers = [Broker(1, "a"), Broker(2, "a"), Broker(3, "b"), Broker(4, "b", alive=False)]
+    cluster = Cluster(
+        brokers, [Partition("t", 0, (1, 2), disk=1.0), Partition("t", 1, (1, 4), disk=1.0)]
+    )
+    limits = Constraints(drained=frozenset({4}), others_too=True)
+    result = after(cluster, plan(cluster, limits))
+    assert [sorted(each.replicas)[-1] for each in result.partitions] == [3, 3]

@@ -92,7 +92,9 @@ class Constraints:
     """What makes `add-broker` and `drain-broker` of the planner."""
 
     drained: frozenset[int] = frozenset()
-    """These brokers give all replicas away, and nothing else moves."""
+    """These brokers give all replicas away and receive none."""
+    others_too: bool = False
+    """Whether the others are balanced as well; without it only what drained brokers hold moves."""
     added: frozenset[int] = frozenset()
     """Only these brokers receive replicas, if any are named."""
 

@@ -77,6 +77,7 @@ class Placement:
         self.partitions = sorted(cluster.partitions, key=lambda each: (each.topic, each.number))
         index = {broker.id: number for number, broker in enumerate(self.brokers)}
         self.drained = frozenset(index[each] for each in constraints.drained)
+        self.drains_only = bool(self.drained) and not constraints.others_too
         self.usable = [
             number
             for number, broker in enumerate(self.brokers)
@@ -98,7 +99,8 @@ class Placement:
         ]
         # Only these partitions may change.
         self.free = [
-            not p.fixed and (not self.drained or not self.drained.isdisjoint(self.original[number]))
+            not p.fixed
+            and (not self.drains_only or not self.drained.isdisjoint(self.original[number]))
             for number, p in enumerate(self.partitions)
         ]
         names = [broker.rack if broker.rack is not None else broker.id for broker in self.brokers]
@@ -163,6 +165,21 @@ class Placement:
                 total += (used - capacity) / capacity * _CAPACITY_WEIGHT
         return total
 
+    def cost_after(self, broker: int, uses: Loads, sign: float) -> float:
+        """What a broker would cost with one load added (1.0) or taken away (-1.0): what is asked
+        most often, so it is kept short."""
+        load = self.load[broker]
+        total = 0.0
+        for resource, low, high, capacity, scale in self._bands[broker]:
+            used = load[resource] + sign * uses[resource]
+            if not low <= used <= high:
+                outside = (used - high if used > high else low - used) * scale
+                if outside > 1e-9:
+                    total += outside * (1 + outside)
+            if used > capacity:
+                total += (used - capacity) / capacity * _CAPACITY_WEIGHT
+        return total
+
     def violations(self, broker: int) -> list[Violation]:
         """What a broker has too much or too little of, the worst first."""
         found = []
@@ -200,12 +217,13 @@ class Placement:
         return self._lead_loads[partition]
 
     def may_move(self, partition: int, source: int) -> bool:
-        """When brokers are drained, only replicas that have to move do."""
+        """When brokers are drained and nothing else is wanted, only replicas that have to move
+        do."""
         if not self.free[partition]:
             return False
-        if self.drained:
+        if self.drains_only:
             return source in self.drained or source not in self.original[partition]
-        return self.brokers[source].alive
+        return self.brokers[source].alive or source in self.drained
 
     def fits(self, partition: int, source: int, target: int) -> bool:
         """Whether a replica may take another's place, by racks."""

@@ -130,7 +130,7 @@ class _Planner:
     def _spread_racks(self) -> None:
         at = self._at
         for number, replicas in enumerate(at.replicas):
-            if not at.free[number] or at.drained:
+            if not at.free[number] or at.drains_only:
                 continue
             excess = at.rack_excess(replicas)
             # From the last replica, so that leaders stay if they can.
@@ -186,7 +186,7 @@ class _Planner:
             self._search(replace(_THOROUGH, thrift=thrift))
             found.append((self._standing(), self._snapshot()))
         self._restore(min(found, key=lambda each: each[0])[1])
-        if self._tiny and not self._at.drained:
+        if self._tiny and not self._at.drains_only:
             self._until = self._weighed + _EXTRA_STEPS_MAX
             while self._remake(1) or self._remake(2) or self._displace(1) or self._displace(2):
                 pass
@@ -230,6 +230,7 @@ class _Planner:
         for number, places in placed:
             self._at.place(number, places)
             self._reasons.setdefault(number, "it makes room for others")
+        self._drain()
         self._spread_racks()
         self._search(_THOROUGH)
         if self._standing() < best:

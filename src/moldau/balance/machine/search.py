@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import heapq
 import math
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 from moldau.balance.machine.model import Loads, Resource
 from moldau.balance.machine.placement import (
@@ -30,6 +32,8 @@ __all__ = ["Effort", "Search"]
 _GAIN_MIN = 1e-9
 _FREE_BYTES = 0.02
 """What a step counts that copies nothing, in mean partitions: fewer steps are better too."""
+_TRADED = 10
+"""Partitions with little traffic of which pairs are weighed against one with more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +128,8 @@ class Search:
             if not best.steps:
                 self._weigh_lead_chains(broker, violation, best)
                 self._weigh_swaps(broker, violation, best)
+            if not best.steps and violation.resource == Resource.LEADERS:
+                self._weigh_lead_trades(broker, gives=violation.amount > 0, best=best)
             if best.steps:
                 self._explain(broker, violation, best.steps)
                 return best.steps
@@ -142,10 +148,10 @@ class Search:
         """Offer a step that takes load from one broker and gives it to another."""
         self.steps += 1
         at, source, target = self._at, step.source, step.target
-        gain = at.cost[target] - at.cost_with(target, uses, NOTHING)
+        gain = at.cost[target] - at.cost_after(target, uses, 1.0)
         if gain + at.cost[source] <= _GAIN_MIN:
             return
-        gain += at.cost[source] - at.cost_with(source, NOTHING, uses)
+        gain += at.cost[source] - at.cost_after(source, uses, -1.0)
         if gain > _GAIN_MIN:
             best.offer(gain / self._price(at.bytes_of(step)), (step,))
 
@@ -198,6 +204,58 @@ class Search:
                                 ((broker, NOTHING, one), (middle, one, two), (end, two, NOTHING)),
                                 best,
                             )
+
+    def _weigh_lead_trades(self, broker: int, *, gives: bool, best: _Best) -> None:
+        """Leadership of two partitions with little traffic against that of one with as much as
+        both: the number of leaders changes, and traffic, which counts more, hardly does."""
+        at = self._at
+
+        def traffic(partition: int) -> tuple[float, int]:
+            return at.lead_load(partition)[Resource.NETWORK_OUT], partition
+
+        led: list[int] = []
+        followed: list[int] = []
+        for partition in at.hosted[broker]:
+            if at.free[partition]:
+                (led if at.replicas[partition][0] == broker else followed).append(partition)
+        many, few = (led, followed) if gives else (followed, led)
+        single = sorted(few, key=traffic)
+        amounts = [traffic(each)[0] for each in single]
+        for pair in combinations(heapq.nsmallest(_TRADED, many, key=traffic), 2):
+            near = bisect_left(amounts, sum(traffic(each)[0] for each in pair))
+            for other in single[max(0, near - 1) : near + 1]:
+                given, taken = (pair, (other,)) if gives else ((other,), pair)
+                self._weigh_trade(broker, given, taken, best)
+
+    def _weigh_trade(
+        self, broker: int, given: Sequence[int], taken: Sequence[int], best: _Best
+    ) -> None:
+        """Offer that a broker gives leadership of some partitions and takes that of others; each
+        goes to the replica where it costs least."""
+        at = self._at
+        self.steps += 1
+        steps: list[Step] = [Lead(each, at.replicas[each][0], broker) for each in taken]
+        for each in given:
+            uses = at.lead_load(each)
+            others = [one for one in at.replicas[each][1:] if one in self._usable]
+            if not others:
+                return
+            costs = [(at.cost_with(one, uses, NOTHING) - at.cost[one], one) for one in others]
+            steps.append(Lead(each, broker, min(costs)[1]))
+        if any(step.source not in self._usable for step in steps):
+            return
+        more: dict[int, Loads] = {}
+        less: dict[int, Loads] = {}
+        for step in steps:
+            uses = at.lead_load(step.partition)
+            more[step.target] = _sum(more.get(step.target, NOTHING), uses)
+            less[step.source] = _sum(less.get(step.source, NOTHING), uses)
+        gain = sum(
+            at.cost[each] - at.cost_with(each, more.get(each, NOTHING), less.get(each, NOTHING))
+            for each in sorted(more.keys() | less.keys())
+        )
+        if gain > _GAIN_MIN:
+            best.offer(gain / _FREE_BYTES, tuple(steps))
 
     def _weigh_moves(self, broker: int, violation: Violation, best: _Best) -> None:
         at, count = self._at, self._effort.replicas
@@ -297,3 +355,7 @@ class Search:
         most = 4 * max(self._effort.replicas, self._effort.swapped)
         self._lists[key] = heapq.nsmallest(most, hosted, key=worth)
         return self._lists[key][:count]
+
+
+def _sum(one: Loads, other: Loads) -> Loads:
+    return tuple(a + b for a, b in zip(one, other, strict=True))

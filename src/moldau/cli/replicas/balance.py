@@ -31,6 +31,7 @@ examples:
   moldau balance add-broker 4 --execute
   moldau balance drain-broker 2 --execute --throttle 50000000
   moldau balance run --interval 600 --max-moves 10 --throttle 50000000
+  moldau balance run --drain 2 --max-bytes 10000000000
   moldau balance status
   moldau balance stop
 """
@@ -135,6 +136,14 @@ def _add_running(command: Parser) -> None:
         default=3600.0,
         metavar="S",
         help="seconds that a partition stays where it was moved to (default: %(default)s)",
+    )
+    command.add_argument(
+        "--drain",
+        nargs="+",
+        type=int,
+        default=[],
+        metavar="ID",
+        help="brokers that are emptied and kept empty; the others are balanced (default: none)",
     )
     command.add_argument(
         "--rounds", type=int, metavar="N", help="end after this number of rounds (default: never)"
@@ -287,6 +296,7 @@ def _run(admin: Admin, arguments: argparse.Namespace) -> int:
         throttle=arguments.throttle,
         batch=arguments.batch,
         tolerance=arguments.tolerance,
+        drained=frozenset(arguments.drain),
         pages=arguments.metrics.split(",") if arguments.metrics else (),
         sample_s=arguments.sample,
         rounds_max=arguments.rounds,

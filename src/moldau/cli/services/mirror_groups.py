@@ -13,7 +13,8 @@ from moldau.cli.support.tables import Table, aligned, print_json
 from moldau.client.errors import KafkaError
 from moldau.config.errors import ConfigError
 from moldau.mirror.machine.settings import FlowName, FlowSettings
-from moldau.mirror.moving import FlowStatus, Moved, flow_status, move_groups
+from moldau.mirror.moving import Moved, move_groups
+from moldau.mirror.status import FlowStatus, flow_status
 
 __all__ = ["move", "status"]
 
@@ -27,13 +28,15 @@ def status(arguments: argparse.Namespace, flows: Mapping[FlowName, FlowSettings]
     except KafkaError as error:
         raise Failure(str(error)) from None
     if arguments.json:
-        print_json([{**asdict(each), "name": str(each.name)} for each in found])
-        return 0
+        print_json([{"name": each.name, **asdict(each)} for each in found])
+        return int(any(each.error for each in found))
     for each in found:
         age = each.heartbeat_age_s
         beat = "no heartbeat" if age is None else f"heartbeat {age:.1f} s ago"
         kind = f"{each.groups} groups followed" if each.is_enabled else "heartbeats only"
         print_now(f"{each.name}: {beat}, {kind}")
+        if each.error is not None:
+            print_now(each.error)
         rows: list[tuple[str, ...]] = [
             (t.topic, t.remote, str(t.partitions), str(t.records_behind), f"{t.seconds_behind:.1f}")
             for t in each.topics
@@ -41,7 +44,7 @@ def status(arguments: argparse.Namespace, flows: Mapping[FlowName, FlowSettings]
         if rows:
             header = ("TOPIC", "COPY", "PARTITIONS", "RECORDS BEHIND", "SECONDS BEHIND")
             _print_table(header, rows)
-    return 0
+    return int(any(each.error for each in found))
 
 
 def move(arguments: argparse.Namespace, flows: Mapping[FlowName, FlowSettings]) -> int:

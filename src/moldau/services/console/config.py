@@ -39,6 +39,7 @@ oidc.client.secret                     password -           m
 oidc.scopes                            list     openid      l  *
 oidc.redirect.url                      string   -           l
 platform.data                          string   -           l
+mirror.file                            string   -           l
 read.only                              boolean  false       m
 audit.topic                            string   _console-audit m
 clients.max                            int      100         m  >=1

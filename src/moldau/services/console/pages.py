@@ -77,6 +77,7 @@ _TABLE: Final = """
 /sql                   | SQL               | sql                | Services | terminal | sql
 /sql/{query}           | Query             | sql.query          |          |          | sql
 /mirrors               | Mirrors           | mirrors            | Services | mirror   |
+/mirrors/{source}      | Mirror            | mirrors.mirror     |          |          |
 /balancer              | Balancer          | balancer           | Services | scale    |
 /lineage               | Lineage           | lineage            | Services | graph    |
 /logs                  | Platform          | platform           | Services | clock    |

@@ -19,7 +19,7 @@ from moldau.http.machine.errors import HttpError
 from moldau.http.machine.routes import Route
 from moldau.http.request import Request
 from moldau.services.console.api.bodies import body_of
-from moldau.services.console.api.routing import CLUSTER, api, fields, text
+from moldau.services.console.api.routing import CLUSTER, api, fields, number, text
 from moldau.services.console.backend import Backend, Call
 
 __all__ = ["BalancerHandlers"]
@@ -45,23 +45,30 @@ class BalancerHandlers:
         tag = "balancer"
         return [
             api("GET", f"{CLUSTER}/balancer/plan", self.plan, "What would move, and why", tag=tag,
-                parameters=(text("drain", "ids of brokers to empty"),), timeout_ms=_PLAN_MS),
+                parameters=(
+                    text("drain", "ids of brokers to empty"),
+                    text("add", "ids of brokers that alone receive replicas"),
+                    number("throttle", "bytes per second, for the time that it takes"),
+                ), timeout_ms=_PLAN_MS),
             api("GET", f"{CLUSTER}/balancer", self.status, "Reassignments in progress", tag=tag),
             api("POST", f"{CLUSTER}/balancer/execute", self.execute, "Carry a plan out", tag=tag,
-                body=fields(throttle="integer", drain="string"), timeout_ms=_PLAN_MS),
+                body=fields(throttle="integer", drain="string", add="string"),
+                timeout_ms=_PLAN_MS),
             api("POST", f"{CLUSTER}/balancer/stop", self.stop, "Cancel what moves", tag=tag,
                 body=fields()),
         ]  # fmt: skip
 
     async def plan(self, request: Request) -> dict[str, Any]:
-        drained = _brokers(request.text("drain") or "")
+        limits = _constraints(request.text("drain") or "", request.text("add") or "")
+        throttle = _throttle(request.text("throttle"))
         with self._backend.call(request) as call:
-            planned = await _with_admin(call, lambda admin: _planned(admin, drained))
-            found = as_document(planned, None)
+            planned = await _with_admin(call, lambda admin: plan(read_cluster(admin), limits))
+            found = as_document(planned, throttle)
             return {
                 "before": found["before"],
                 "after": found["after"],
                 "bytes": found["bytesMoved"],
+                "seconds": found["secondsAtThrottle"],
                 "unmet": found["unmet"],
                 "total": len(found["partitions"]),
                 "data": found["partitions"][:_ROWS_MAX],
@@ -83,13 +90,17 @@ class BalancerHandlers:
     async def execute(self, request: Request) -> dict[str, Any]:
         body = await body_of(request)
         throttle = body.optional_integer("throttle")
-        drained = _brokers(body.text("drain", ""))
-        details = {"throttle": throttle, "drain": sorted(drained)}
+        if throttle is not None and throttle <= 0:
+            raise HttpError(400, f"The throttle must be greater than 0, not {throttle}.")
+        limits = _constraints(body.text("drain", ""), body.text("add", ""))
+        details = {
+            "throttle": throttle, "drain": sorted(limits.drained), "add": sorted(limits.added)
+        }  # fmt: skip
         async with self._backend.change(request, "balance", "cluster", details) as call:
             name = call.cluster.name
             if name in self._stops:
                 raise HttpError(409, "A plan is being carried out.")
-            planned = await _with_admin(call, lambda admin: _planned(admin, drained))
+            planned = await _with_admin(call, lambda admin: plan(read_cluster(admin), limits))
             if not planned.reassignments:
                 return {"moves": 0}
             stop = self._stops[name] = threading.Event()
@@ -156,8 +167,16 @@ async def _with_admin(call: Call, act: Callable[[Admin], T]) -> T:
         raise HttpError(409, str(error)) from None
 
 
-def _planned(admin: Admin, drained: frozenset[int]) -> Plan:
-    return plan(read_cluster(admin), Constraints(drained=drained))
+def _constraints(drained: str, added: str) -> Constraints:
+    return Constraints(drained=_brokers(drained), added=_brokers(added))
+
+
+def _throttle(given: str | None) -> int | None:
+    if not given:
+        return None
+    if not given.isdecimal() or int(given) == 0:
+        raise HttpError(400, f"The throttle must be a number of bytes per second, not {given}.")
+    return int(given)
 
 
 def _brokers(listed: str) -> frozenset[int]:

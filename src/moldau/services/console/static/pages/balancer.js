@@ -1,4 +1,4 @@
-import { api, bar, button, bytes, count, dialog, enc, every, field, h, head, panel, problem, query, readOnly, replace, state, table, toast } from "/static/lib.js";
+import { api, bar, button, bytes, count, dialog, duration, enc, every, field, h, head, panel, problem, query, readOnly, replace, state, table, toast } from "/static/lib.js";
 
 const base = () => "/clusters/" + enc(state.cluster) + "/balancer";
 const format = (name, value) => (name === "replicas" || name === "leaders" ? count(value) : bytes(value));
@@ -7,12 +7,14 @@ export async function page() {
   const place = h("div");
   const moving = h("div");
   const drain = h("input", { placeholder: "for example 3" });
+  const add = h("input", { placeholder: "for example 4" });
+  const throttle = h("input", { type: "number", min: 1, placeholder: "no limit" });
   let plan = null;
 
   async function load() {
     replace(place, h("p", { class: "soft" }, "Reading the cluster …"));
     try {
-      plan = await api("GET", base() + "/plan" + query({ drain: drain.value }));
+      plan = await api("GET", base() + "/plan" + query({ drain: drain.value, add: add.value, throttle: throttle.value }));
       draw();
     } catch (error) {
       replace(place, problem(error));
@@ -23,7 +25,7 @@ export async function page() {
     const names = Object.keys(plan.before[brokers[0]] || {}).filter((name) =>
       brokers.some((broker) => plan.before[broker][name] || (plan.after[broker] || {})[name]));
     replace(place,
-      panel(plan.total ? `${count(plan.total)} partitions would move, ${bytes(plan.bytes)}` : "Nothing has to move",
+      panel(plan.total ? `${count(plan.total)} partitions would move, ${bytes(plan.bytes)}${plan.seconds ? ", in at least " + duration(plan.seconds) : ""}` : "Nothing has to move",
         h("div", { class: "grid" }, names.map((name) => loads(name, brokers)))),
       plan.unmet.length ? panel("Not reached", h("ul", null, plan.unmet.map((each) => h("li", null, each)))) : null,
       panel("Moves", table([
@@ -64,11 +66,11 @@ export async function page() {
     }
   }
   function execute() {
-    const throttle = h("input", { type: "number", min: 1, placeholder: "no limit" });
+    const limit = h("input", { type: "number", min: 1, placeholder: "no limit", value: throttle.value });
     dialog("Carry out the plan", {
-      action: "Start", fields: [h("p", null, `${count(plan.total)} partitions move, ${bytes(plan.bytes)} are copied.`), field("Throttle (bytes per second)", throttle)],
+      action: "Start", fields: [h("p", null, `${count(plan.total)} partitions move, ${bytes(plan.bytes)} are copied.`), field("Throttle (bytes per second)", limit)],
       act: async () => {
-        const found = await api("POST", base() + "/execute", { throttle: throttle.value ? Number(throttle.value) : null, drain: drain.value });
+        const found = await api("POST", base() + "/execute", { throttle: limit.value ? Number(limit.value) : null, drain: drain.value, add: add.value });
         toast(found.moves ? `${found.moves} partitions are moved.` : "Nothing has to move.");
         await status();
       },
@@ -77,5 +79,5 @@ export async function page() {
   await Promise.all([load(), status()]);
   every(2000, status);
   return [head("Balancer", readOnly() ? null : button("Carry out", execute, "main")),
-    h("div", { class: "row panel" }, field("Empty these brokers", drain), button("Plan again", load)), moving, place];
+    h("div", { class: "row panel" }, field("Empty these brokers", drain), field("Fill only these brokers", add), field("Bytes per second for each broker", throttle), button("Plan again", load)), moving, place];
 }
