@@ -321,7 +321,9 @@ async def _sizes(call: Call, topic: TopicDescription) -> dict[TopicPartition, in
         for each in topic.partitions
         if each.leader is not None
     }
-    found = await call.admin.describe_log_dirs(sorted(set(leaders.values())), check=False)
+    found = await call.admin.describe_log_dirs(
+        sorted(set(leaders.values())), partitions=list(leaders), check=False
+    )
     sizes = {}
     for broker, folders in found.values_by_key.items():
         for folder in folders.values():
