@@ -51,7 +51,7 @@ PAGES = {
 
 
 def fill(servers: str, topics: int) -> None:
-    """Topics, a tenth as many groups, and records in some of the topics."""
+    """Topics, a group for each fifty of them, and records in some of the topics."""
     names = [f"topic-{number}" for number in range(topics)]
     with Admin(bootstrap_servers=servers) as admin:
         for start in range(0, topics, AT_ONCE):
@@ -60,7 +60,7 @@ def fill(servers: str, topics: int) -> None:
         with Producer(bootstrap_servers=servers) as producer:
             for name in names[:WITH_RECORDS]:
                 producer.send(name, b"{}", partition=0)
-        for number in range(topics // 10):
+        for number in range(topics // 50):
             place = TopicPartition(names[number], 0)
             admin.alter_consumer_group_offsets(
                 f"group-{number}", {place: OffsetAndMetadata(0)}, timeout=60
