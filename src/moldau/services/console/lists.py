@@ -1,9 +1,9 @@
 """Lists that pages ask for often: kept for a moment for each user, and refreshed behind the page.
 
 A list of 10,000 topics costs the console a fifth of a second in which it does nothing else; a page
-that was shown before is answered from the last list while the next one is fetched, and a long list is
-kept for longer, 10,000 topics for five seconds. What the user creates or deletes here is seen at once
-(`forget_topics`).
+that was shown before is answered from the last list while the next one is fetched, and a long list
+is kept for longer, 10,000 topics for five seconds. What the user creates or deletes here is seen at
+once (`forget_topics`).
 """
 
 from __future__ import annotations

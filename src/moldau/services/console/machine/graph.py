@@ -44,8 +44,7 @@ class Node:
     records: int | None = None
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Edge:
+class Edge(NamedTuple):
     source: str
     target: str
 
