@@ -17,11 +17,13 @@ ROOT = Path(__file__).parent.parent
 
 
 @contextmanager
-def service(name: str, bootstrap_servers: str) -> Iterator[tuple[str, int, psutil.Process]]:
+def service(
+    name: str, bootstrap_servers: str, *options: str
+) -> Iterator[tuple[str, int, psutil.Process]]:
     """Host and port of a `moldau NAME start` that runs, and its process."""
     started = subprocess.Popen(
         [sys.executable, "-m", "moldau.cli", name, "start", "--port", "0",
-         "--bootstrap-server", bootstrap_servers],
+         "--bootstrap-server", bootstrap_servers, *options],
         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=ROOT,
         env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
     )  # fmt: skip

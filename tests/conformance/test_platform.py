@@ -31,7 +31,13 @@ def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
     assert not made.data.exists()
 
 
-def test_all_services_answer(platform: Platform) -> None:
+@pytest.fixture(scope="module")
+def cpu_seconds(platform: Platform) -> float:
+    """What the start has cost; the first test asks for it before it does anything."""
+    return sum(sum(each.cpu_times()[:2]) for each in platform.processes())
+
+
+def test_all_services_answer(platform: Platform, cpu_seconds: float) -> None:
     status = json.loads(platform.call("status", "--json"))
     assert status["running"]
     assert status["allUp"]
@@ -49,13 +55,14 @@ def test_all_services_answer(platform: Platform) -> None:
     assert info["KsqlServerInfo"]["serverStatus"] == "RUNNING"
 
 
-def test_the_time_from_nothing_to_all_services(platform: Platform) -> None:
+def test_the_time_from_nothing_to_all_services(platform: Platform, cpu_seconds: float) -> None:
     """The log says it: what a test measures would include Python's own start."""
     lines = platform.call("logs", "up")
     (line,) = [line for line in lines.splitlines() if "services are up after" in line]
     seconds = float(line.split("after ")[1].split()[0])
-    # Reported, and held only where the machine has nothing else to do.
-    print(f"all services were up after {seconds} s")
+    print(f"all services were up after {seconds} s, {cpu_seconds:.1f} s of CPU in all processes")
+    # One core is enough, whatever else the machine does; the time itself is held where it is idle.
+    assert cpu_seconds < SECONDS_TO_UP
     if os.getloadavg()[0] < (os.cpu_count() or 1):
         assert seconds < SECONDS_TO_UP
 

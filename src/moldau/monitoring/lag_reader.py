@@ -64,14 +64,15 @@ class LagReader:
                     names, check=False
                 ).values_by_key.items()
             }
+            assignors: dict[str, str] = {}
             committed = admin.list_streams_group_offsets(dict.fromkeys(names), check=False)
         else:
+            found_groups = admin.describe_consumer_groups(names, check=False).values_by_key
             states = {
                 name: (group.group_state.value, frozenset(m.consumer_id for m in group.members))
-                for name, group in admin.describe_consumer_groups(
-                    names, check=False
-                ).values_by_key.items()
+                for name, group in found_groups.items()
             }
+            assignors = {name: group.partition_assignor for name, group in found_groups.items()}
             committed = admin.list_consumer_group_offsets(dict.fromkeys(names), check=False)
         for name, (state, members) in states.items():
             positions = {
@@ -79,7 +80,9 @@ class LagReader:
                 for place, found in (committed.values_by_key.get(name) or {}).items()
                 if found is not None and found.offset >= 0
             }
-            yield GroupState(name, kind, state, members, positions)
+            yield GroupState(
+                name, kind, state, members, positions, assignor=assignors.get(name, "")
+            )
 
     def _ends(self, places: Iterable[Place]) -> dict[Place, int]:
         wanted = {TopicPartition(*place): OffsetSpec.latest() for place in places}

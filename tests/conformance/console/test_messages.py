@@ -11,9 +11,17 @@ from typing import Any
 
 import pytest
 
-from moldau.client import Admin, NewTopic, OffsetAndMetadata, Producer, TopicPartition
+from moldau.client import (
+    Admin,
+    NewTopic,
+    OffsetAndMetadata,
+    Producer,
+    ShareConsumer,
+    TopicPartition,
+)
 from support.console import Console, Tab, console_of
 from support.processes import BrokerProcess
+from support.waiting import eventually
 
 COUNT = 3000
 
@@ -105,6 +113,9 @@ def test_export(console: Console, orders: str) -> None:
     table = list(csv.DictReader(io.StringIO(text)))
     assert len(table) == 100
     assert json.loads(table[0]["headers"])["region"] in ("eu", "us")
+    rows = console.ask("GET", f"{path}?start=beginning&partitions=1,2&limit=5000")
+    assert {each["partition"] for each in rows} == {1, 2}
+    console.ask("GET", f"{path}?partitions=all", status=400)
 
 
 def test_produce_resend_and_copy(console: Console, orders: str) -> None:
@@ -161,6 +172,131 @@ def test_fields_are_hidden_by_rule(broker: BrokerProcess, orders: str) -> None:
         assert found(masking.lines(f"/topics/{orders}/messages", asked))[0] == []
         asked = {"start": "beginning", "expression": 'value.card like "4111%"'}
         assert found(masking.lines(f"/topics/{orders}/messages", asked))[0] == []
+
+
+def test_records_of_transactions_and_queues_are_decoded(
+    console: Console, broker: BrokerProcess, admin: Admin, orders: str
+) -> None:
+    settings = {"bootstrap.servers": broker.bootstrap, "transactional.id": "shown"}
+    with Producer(settings) as producer:
+        producer.init_transactions()
+        with producer.transaction():
+            producer.send("copies", b"in a transaction", partition=0)
+    asked = {"start": "beginning", "expression": 'key.transactionalId = "shown"'}
+    records, _ = found(console.lines("/topics/__transaction_state/messages", asked))
+    assert records[0]["key"]["value"]["type"] == "TransactionLog"
+    assert records[0]["value"]["kind"] == "internal"
+    with ShareConsumer({"bootstrap.servers": broker.bootstrap, "group.id": "queue"}) as consumer:
+        consumer.subscribe(["copies"])
+        eventually(
+            lambda: consumer.poll(0.2) is not None and _shared_states(console) > 0,
+            what="the share coordinator has written",
+        )
+
+
+def _shared_states(console: Console) -> int:
+    if "__share_group_state" not in str(console.ask("GET", "/topics?internal=true&size=500")):
+        return 0
+    asked = {"start": "beginning", "expression": 'key.groupId = "queue"'}
+    records, _ = found(console.lines("/topics/__share_group_state/messages", asked))
+    return sum(each["value"]["kind"] == "internal" for each in records)
+
+
+def opened(tab: Tab, topic: str) -> Any:
+    page = tab.open(f"/topics/{topic}/messages")
+    page.get_by_text("records read").wait_for()
+    return page
+
+
+@pytest.mark.parametrize(
+    ("words", "count"),
+    [
+        pytest.param('key = "customer-3" and partition >= 0', 300, id="key"),
+        pytest.param('header.region = "eu" and value.amount = 7', 30, id="header"),
+        pytest.param('$.card like "4111-00%"', 100, id="JSON path"),
+    ],
+)
+def test_a_filter_in_a_browser(tab: Tab, orders: str, words: str, count: int) -> None:
+    page = opened(tab, orders)
+    page.get_by_label("Start").select_option("beginning")
+    page.get_by_label("Records", exact=True).fill("5000")
+    page.get_by_label("Filter", exact=True).fill(words)
+    page.get_by_role("button", name="Show", exact=True).click()
+    page.get_by_role("status").filter(has_text=f"{count} match. This is the end.").wait_for()
+    assert page.locator("main tbody tr").count() == count
+
+
+def test_a_live_tail_in_a_browser(
+    tab: Tab, console: Console, broker: BrokerProcess, orders: str
+) -> None:
+    page = opened(tab, "copies")
+    page.get_by_label("Start").select_option("end")
+    page.get_by_role("button", name="Show", exact=True).click()
+    with Producer({"bootstrap.servers": broker.bootstrap}) as producer:
+
+        def shown() -> bool:
+            producer.send("copies", b"while somebody looks", b"tail").result(30)
+            return bool(page.locator("main tbody tr", has_text="while somebody looks").count())
+
+        eventually(shown, what="a new record on the page")
+    page.get_by_role("button", name="Stop").click()
+    page.get_by_role("status").filter(has_text="Stopped.").wait_for()
+
+
+def test_records_are_sent_sent_again_and_copied_in_a_browser(
+    tab: Tab, console: Console, admin: Admin, orders: str
+) -> None:
+    admin.create_topics([NewTopic("drafts", 1, 1), NewTopic("others", 1, 1)])
+    page = opened(tab, "drafts")
+    page.get_by_role("button", name="Send a record").click()
+    page.get_by_label("Value format").select_option("json")
+    page.get_by_label("Key", exact=True).fill("k1")
+    page.get_by_label("Value", exact=True).fill('{"n": 1}')
+    page.get_by_label("Headers").fill("region: eu")
+    page.get_by_role("button", name="Send", exact=True).click()
+    page.get_by_text("Stored in partition 0 at offset 0.").wait_for()
+    page.get_by_label("Choose partition 0 offset 0").check()
+    page.get_by_role("button", name="Re-send chosen").click()
+    page.get_by_label("To topic").fill("others")
+    page.get_by_role("button", name="Re-send", exact=True).click()
+    page.get_by_text("1 records are sent to others.").wait_for()
+    page.get_by_role("button", name="Copy to a topic").click()
+    page.get_by_label("To topic").fill("others")
+    page.get_by_role("button", name="Copy", exact=True).click()
+    page.get_by_text("1 records are copied to others.").wait_for()
+    records, _ = found(console.lines("/topics/others/messages", {"start": "beginning"}))
+    assert [(each["value"]["value"], each["headers"]) for each in records] == [
+        ({"n": 1}, [["region", "eu"]])
+    ] * 2
+
+
+@pytest.mark.parametrize("kind", ["JSON", "CSV"])
+def test_what_was_found_is_exported_from_the_page(tab: Tab, orders: str, kind: str) -> None:
+    page = opened(tab, orders)
+    page.get_by_label("Start").select_option("beginning")
+    page.get_by_label("Filter", exact=True).fill("value.amount < 50")
+    page.get_by_label("Partitions").fill("0")
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name=f"Export {kind}").click()
+    text = waiting.value.path().read_text()
+    rows = json.loads(text) if kind == "JSON" else list(csv.DictReader(io.StringIO(text)))
+    assert waiting.value.suggested_filename == f"orders.{kind.lower()}"
+    assert rows
+    assert {str(each["partition"]) for each in rows} == {"0"}
+
+
+def test_hidden_fields_are_hidden_on_the_page(
+    browser: Any, broker: BrokerProcess, orders: str
+) -> None:
+    rules = {"mask_cards_topics": "orders", "mask_cards_fields": "card", "mask_cards_with": "last4"}
+    with console_of(broker.bootstrap, **rules) as masking:
+        tab = Tab(browser, masking)
+        page = opened(tab, orders)
+        shown = page.locator("main tbody").inner_text()
+        assert "****" in shown
+        assert "4111" not in shown
+        tab.close()
+        assert tab.problems == []
 
 
 def test_messages_in_a_browser(tab: Tab, console: Console, orders: str) -> None:

@@ -1,10 +1,14 @@
-"""The pages of the services in a real browser, on the platform that `moldau up` runs."""
+"""The pages of the services in a real browser, on the platform that `moldau up` runs.
+
+With --against-kafka the services run on Apache Kafka.
+"""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,9 +20,12 @@ from moldau.client import Admin, NewTopic, Producer
 from moldau.pipelines.control.folder import ControlFolder
 from moldau.pipelines.machine.records import Desired, PipelineRecord
 from moldau.pipelines.registry import Registry
-from moldau.streams import KafkaStreams, State, StreamsBuilder
+from moldau.streams import KafkaStreams, State, StreamsBuilder, Topology
+from moldau.streams.hosts.query_server import QueryServer
 from support.console import Console, Tab, axe_violations
+from support.either import either_broker
 from support.platform import Platform
+from support.ports import free_port
 from support.waiting import eventually
 
 AXE = Path(__file__).parents[3] / ".cache/axe-core/axe.min.js"
@@ -30,11 +37,19 @@ BAD = {**ORDER, "fields": [*ORDER["fields"], {"name": "due", "type": "long"}]}
 
 
 @pytest.fixture(scope="module")
-def platform(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Platform]:
+def platform(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Platform]:
     made = Platform(tmp_path_factory.mktemp("up"))
-    made.call("up", "--detach", "--port", "0", "--without", "rest")
-    yield made
-    made.call("destroy", "--yes")
+    with ExitStack() as held:
+        words = ["up", "--detach", "--port", "0", "--without", "rest"]
+        if request.config.getoption("--against-kafka"):
+            folder = tmp_path_factory.mktemp("broker")
+            broker = held.enter_context(either_broker(request, folder, {}))
+            words += ["--bootstrap-server", broker.bootstrap]
+        made.call(*words)
+        yield made
+        made.call("destroy", "--yes")
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +61,7 @@ def console(platform: Platform) -> Iterator[Console]:
 
 @pytest.fixture(scope="module")
 def bootstrap(platform: Platform) -> str:
-    return str(platform.services()["broker"]["address"])
+    return str(platform.status()["bootstrapServers"])
 
 
 @pytest.fixture(scope="module")
@@ -79,18 +94,22 @@ def big(platform: Platform, bootstrap: str) -> str:
     return "big"
 
 
+def word_count(text: str, counts: str) -> Topology:
+    builder = StreamsBuilder()
+    serdes = {"key_serde": "string", "value_serde": "string"}
+    words = builder.stream(text, **serdes).flat_map_values(str.split, name="split")
+    counted = words.group_by(lambda _, word: word, **serdes).count(store="counts")
+    counted.to_stream().to(counts, key_serde="string", value_serde="long")
+    return builder.build()
+
+
 @pytest.fixture(scope="module")
 def counting(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A word count that runs while the tests of this file do."""
     with Admin({"bootstrap.servers": bootstrap}) as admin:
         admin.create_topics([NewTopic("text", 1, 1), NewTopic("counts", 1, 1)])
-    builder = StreamsBuilder()
-    text = {"key_serde": "string", "value_serde": "string"}
-    words = builder.stream("text", **text).flat_map_values(str.split)
-    counted = words.group_by(lambda _, word: word, **text).count(store="counts")
-    counted.to_stream().to("counts", key_serde="string", value_serde="long")
     running = KafkaStreams(
-        builder.build(),
+        word_count("text", "counts"),
         application_id="counting",
         bootstrap_servers=bootstrap,
         state_dir=str(tmp_path_factory.mktemp("state")),
@@ -281,6 +300,72 @@ def test_a_streams_application_is_drawn_with_its_members(tab: Tab, counting: str
     page.get_by_role("region", name="Members").get_by_text("0_0").wait_for()
 
 
+def rates(drawn: Any) -> dict[str, float]:
+    """Records per second by the name of a node, as the picture shows them."""
+    texts: dict[str, str] = drawn.evaluate(
+        "box => Object.fromEntries([...box.querySelectorAll('.rate-line')].map("
+        "line => [line.parentNode.querySelector('.label').textContent, line.textContent]))"
+    )
+    return {
+        name: float(text.removesuffix(" records/s").replace(",", ""))
+        for name, text in texts.items()
+    }
+
+
+@pytest.mark.parametrize("protocol", ["streams", "classic"])
+def test_a_topology_has_the_live_rates_of_all_nodes(
+    tab: Tab, console: Console, bootstrap: str, tmp_path: Path, protocol: str
+) -> None:
+    """An application that answers at its `application.server`, as `moldau streams start --queries`
+    runs it, here and on Spark."""
+    name, text, counts = (f"{protocol}-{word}" for word in ("counted", "text", "counts"))
+    with Admin({"bootstrap.servers": bootstrap}) as admin:
+        admin.create_topics([NewTopic(text, 1, 1), NewTopic(counts, 1, 1)])
+    running = KafkaStreams(
+        word_count(text, counts),
+        application_id=name,
+        bootstrap_servers=bootstrap,
+        state_dir=str(tmp_path),
+        application_server=f"127.0.0.1:{free_port()}",
+        group_protocol=protocol,
+        commit_interval_ms=100,
+    )
+    with running, QueryServer(running):
+        assert running.wait_for(State.RUNNING, 60)
+        eventually(
+            lambda: name in {each["name"] for each in console.ask("GET", "/streams")["data"]},
+            what="the application is listed",
+        )
+        page = tab.open(f"/streams/{name}")
+        drawn = page.get_by_role("region", name=f"Topology of {name}")
+        page.get_by_text("Rates of 1 of 1 instances, node by node.").wait_for()
+        drawn.get_by_text(f"from {text}", exact=True).wait_for()
+
+        def flowing() -> bool:
+            send(bootstrap, text, *["one two three"] * 20)
+            shown = rates(drawn)
+            return "split" in shown and all(shown.values())
+
+        eventually(flowing, what="every node has a rate")
+        shown = rates(drawn)
+        assert len(shown) == len(running.live_topology()["nodes"]) >= 6
+        # What it is given now, not what it was given on the whole: without records it falls to 0.
+        eventually(lambda: not any(rates(drawn).values()), what="the rates of now", seconds_max=60)
+
+
+def test_a_query_has_the_live_rates_of_its_nodes(tab: Tab, bootstrap: str, high: str) -> None:
+    page = tab.open(f"/sql/{high}")
+    drawn = page.get_by_role("region", name=f"Topology of {high}")
+
+    def flowing() -> bool:
+        send(bootstrap, "readings", *['{"id": "r", "value": 1}'] * 20)
+        shown = rates(drawn)
+        # The filter lets none of them pass.
+        return len(shown) >= 3 and max(shown.values()) > 0 == min(shown.values())
+
+    eventually(flowing, what="rates of the query")
+
+
 def test_pipelines_are_listed_with_what_they_do(tab: Tab, bootstrap: str, big: str) -> None:
     page = tab.open("/pipelines")
     page.get_by_role("link", name="readings").wait_for()
@@ -345,7 +430,9 @@ def test_mirrors_are_found_by_their_topics(tab: Tab, bootstrap: str) -> None:
 def test_what_the_platform_did(tab: Tab, platform: Platform) -> None:
     page = tab.open("/logs")
     page.get_by_role("region", name="Services").get_by_text("Schema Registry").wait_for()
-    page.get_by_role("region", name="Messages").get_by_text("All 5 services are up").wait_for()
+    page.get_by_role("region", name="Messages").get_by_text(
+        re.compile("All [45] services are up")
+    ).wait_for()
     page.get_by_label("Service", exact=True).select_option("registry")
     page.get_by_role("region", name="Log").get_by_text("The Schema Registry is up").wait_for()
     page.get_by_label("Lines with").fill("no such line")

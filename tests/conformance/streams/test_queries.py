@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -196,6 +197,16 @@ def test_stores_that_cannot_be_queried(two: Two) -> None:
     )
     with pytest.raises(InvalidStateStoreError, match="is not running"):
         unstarted.store("counts")
+
+
+def test_http_has_the_topology_and_what_its_nodes_process(two: Two) -> None:
+    with urllib.request.urlopen(f"{two.servers[0].url}/topology") as answer:
+        found = json.load(answer)
+    assert found["topology"].startswith("Topologies:")
+    named = set(re.findall(r"(?:Source|Processor|Sink): (\S+)", found["topology"]))
+    # Nodes that fill global stores are not measured.
+    assert named - set(found["nodes"]) == {"KSTREAM-SOURCE-0000000006", "KTABLE-SOURCE-0000000007"}
+    assert any(each["records"] and each["rate"] for each in found["nodes"].values())
 
 
 def test_http_shows_the_topology_with_rates(two: Two) -> None:

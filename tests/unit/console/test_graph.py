@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from moldau.services.console.instances import Reported
 from moldau.services.console.machine.graph import Edge, Node, picture
 from moldau.services.console.machine.lineage import Flow, Known, lineage
 from moldau.services.console.machine.topology_text import parse_topology
@@ -145,3 +147,40 @@ def test_only_what_is_connected_with_one_thing() -> None:
     assert {node["id"] for node in found["nodes"]} == {
         "connector:in", "topic:a", "query:ab", "topic:b",
     }  # fmt: skip
+
+
+def test_nodes_have_what_instances_report() -> None:
+    measured = {"KSTREAM-FILTER-0000000001": {"rate": 2.5, "records": 70.0}}
+    nodes = {node["id"]: node for node in parse_topology(TOPOLOGY, measured)["nodes"]}
+    found, other = nodes["KSTREAM-FILTER-0000000001"], nodes["sums-repartition-sink"]
+    assert (found["rate"], found["records"]) == (2.5, 70)
+    assert other["rate"] is None
+    # There is room for the line.
+    assert found["height"] > other["height"]
+
+
+def test_reports_of_instances_are_added_up() -> None:
+    reported = Reported()
+    for records in (10, 30):
+        reported.add(
+            {"topology": TOPOLOGY, "nodes": {"a": {"rate": records / 10, "records": records}}}
+        )
+    assert reported.nodes == {"a": {"rate": 4.0, "records": 40.0}}
+    assert reported.answered == 2
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param(None, id="none"),
+        pytest.param([], id="a list"),
+        pytest.param({"topology": 1, "nodes": {}}, id="a number"),
+        pytest.param({"topology": "", "nodes": {"a": {"rate": "fast"}}}, id="a word"),
+        pytest.param({"topology": "", "nodes": []}, id="no names"),
+    ],
+)
+def test_what_is_no_report_is_left_out(answer: Any) -> None:
+    reported = Reported()
+    with pytest.raises((TypeError, ValueError, KeyError, AttributeError)):
+        reported.add(answer)
+    assert reported == Reported()

@@ -825,14 +825,22 @@ class Admin(BlockingAdmin):
         )
 
     def describe_log_dirs(
-        self, brokers: Collection[int], *, timeout: float | None = None, check: bool = True
+        self,
+        brokers: Collection[int],
+        *,
+        partitions: Collection[TopicPartition] | None = None,
+        timeout: float | None = None,
+        check: bool = True,
     ) -> Results[int, dict[str, LogDirDescription]]:
-        """The log directories of brokers by path, with the replicas in them.
+        """The log directories of brokers by path, with the replicas in them, or with those of some
+        partitions.
 
         >>> print(admin.describe_log_dirs([1])[1])
         """
         return self._thread.call(
-            self._admin.describe_log_dirs(brokers, timeout=timeout, check=check)
+            self._admin.describe_log_dirs(
+                brokers, partitions=partitions, timeout=timeout, check=check
+            )
         )
 
     def describe_replica_log_dirs(

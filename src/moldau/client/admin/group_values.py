@@ -97,6 +97,8 @@ class MemberDescription(NamedTuple):
     member_epoch: int | None = None
     #: Whether it speaks the new protocol in a group that does.
     upgraded: bool | None = None
+    #: What a member of the classic protocol said when it joined, as its assignor reads it.
+    metadata: bytes = b""
 
 
 class ConsumerGroupDescription(NamedTuple):

@@ -67,16 +67,20 @@ class LogDirOperations(AdminBase):
         self,
         brokers: Collection[int],
         *,
+        partitions: Collection[TopicPartition] | None = None,
         timeout: float | None = None,
         check: bool = True,
     ) -> Results[int, dict[str, LogDirDescription]]:
-        """The log directories of brokers by path, with the replicas in them.
+        """The log directories of brokers by path, with the replicas in them, or with those of some
+        partitions.
 
         >>> print((await admin.describe_log_dirs([1]))[1])
         """
 
+        asked = None if partitions is None else _topics(partitions)
+
         async def ask(call: Call, keys: Sequence[int]) -> Answer[int, dict[str, LogDirDescription]]:
-            response: DescribeLogDirsResponse = await call(DescribeLogDirsRequest(topics=None))
+            response: DescribeLogDirsResponse = await call(DescribeLogDirsRequest(topics=asked))
             answer: Answer[int, dict[str, LogDirDescription]] = Answer()
             if response.results:
                 answer.put(keys[0], _descriptions(response))
@@ -105,15 +109,9 @@ class LogDirOperations(AdminBase):
         async def ask(
             call: Call, keys: Sequence[TopicPartitionReplica]
         ) -> Answer[TopicPartitionReplica, ReplicaLogDirInfo]:
-            request = DescribeLogDirsRequest
             partitions = [TopicPartition(key.topic, key.partition) for key in keys]
             response: DescribeLogDirsResponse = await call(
-                request(
-                    topics=[
-                        request.DescribableLogDirTopic(topic=topic, partitions=indexes)
-                        for topic, indexes in by_topic(partitions).items()
-                    ]
-                )
+                DescribeLogDirsRequest(topics=_topics(partitions))
             )
             answer: Answer[TopicPartitionReplica, ReplicaLogDirInfo] = Answer()
             found = _places(_descriptions(response), partitions)
@@ -125,6 +123,15 @@ class LogDirOperations(AdminBase):
         return await self._run(
             "DescribeReplicaLogDirs", replicas, route, ask, timeout=timeout, check=check
         )
+
+
+def _topics(
+    partitions: Collection[TopicPartition],
+) -> list[DescribeLogDirsRequest.DescribableLogDirTopic]:
+    return [
+        DescribeLogDirsRequest.DescribableLogDirTopic(topic=topic, partitions=indexes)
+        for topic, indexes in by_topic(partitions).items()
+    ]
 
 
 def _move_request(

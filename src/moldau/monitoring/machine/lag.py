@@ -38,6 +38,8 @@ class GroupState(NamedTuple):
     positions: dict[Place, int]
     lags: dict[Place, int] = {}  # noqa: RUF012
     """Where the coordinator itself counts what is left (share groups)."""
+    assignor: str = ""
+    """Which one a classic or consumer group uses now; it shows what the group is of."""
 
 
 class PartitionLag(NamedTuple):

@@ -49,6 +49,7 @@ consume.records.max                    int      10000       m  >=1
 search.records.max                     long     100000000   m  >=1
 table.keys.max                         int      100000      m  >=1
 streams.max                            int      50          m  >=1
+streams.rates                          boolean  true        l
 """)
 
 _NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,100}")

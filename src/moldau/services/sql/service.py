@@ -28,6 +28,7 @@ from moldau.services.sql.machine.errors import (
     ksql_error,
 )
 from moldau.services.sql.queries import DELIMITED, V1, QueryHandlers
+from moldau.streams import KafkaStreams
 from moldau.streams.errors import StreamsError
 
 __all__ = ["SqlService"]
@@ -131,6 +132,8 @@ class SqlService:
                   summary="Whether the server can do its work", public=True),
             Route(method="GET", path="/clusterStatus", handler=self._cluster_status,
                   produces=_JSON, summary="The servers of this service id"),
+            Route(method="GET", path="/queries/{query}/topology", handler=self._topology,
+                  produces=_JSON, summary="The topology of a query, and the rates of its nodes"),
             Route(method="GET", path="/status", handler=self._all_statuses, produces=_JSON,
                   summary="What became of all commands"),
             Route(method="GET", path="/status/{kind}/{entity}/{action}", handler=self._status,
@@ -232,6 +235,16 @@ class SqlService:
                         "standByPartitions": _partitions(each.standby_topic_partitions),
                     }
         return found
+
+    def _topology(self, request: Request) -> Any:
+        """For pictures: what this server's part of a query processes."""
+        query = str(request.path["query"])
+        streams = self.core.host.streams(query)
+        if streams is None:
+            raise KsqlHttpError(404, f"Query with id:{query} does not exist", error_code=NOT_FOUND)
+        if not isinstance(streams, KafkaStreams):
+            raise KsqlHttpError(404, f"{query} runs on Spark, without nodes", error_code=NOT_FOUND)
+        return streams.live_topology()
 
     def _all_statuses(self, request: Request) -> Any:
         return {"commandStatuses": {name: each["status"] for name, each in self._statuses.items()}}

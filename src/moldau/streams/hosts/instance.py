@@ -23,10 +23,9 @@ from moldau.streams.hosts.state_directory import StateDirectory
 from moldau.streams.hosts.stream_thread import StreamThread
 from moldau.streams.hosts.streams_group import prefers_streams_group
 from moldau.streams.hosts.task_factory import TaskFactory
-from moldau.streams.hosts.task_metrics import NODE_GROUP
+from moldau.streams.hosts.task_metrics import NODE_GROUP, NodeRate
 from moldau.streams.hosts.thread_metrics import ThreadMetrics, add_client_metrics
 from moldau.streams.hosts.writing import Writer
-from moldau.streams.machine.definitions import ProcessorDefinition
 from moldau.streams.machine.lifecycle import (
     Lifecycle,
     State,
@@ -288,19 +287,25 @@ class Instance:
 
     def picture(self) -> str:
         """The topology with the rates of its nodes."""
-        rates: dict[str, float] = {}
+        return self._topology.svg({name: each.rate for name, each in self.node_rates().items()})
+
+    def description(self) -> str:
+        """The topology as Kafka Streams prints it."""
+        return self._topology.describe()
+
+    def node_rates(self) -> dict[str, NodeRate]:
+        """Of the tasks that this instance has now, by the name of a node."""
+        found: dict[str, NodeRate] = {}
         for name, metric in self.metrics.metrics().items():
-            if (name.group, name.name) == (NODE_GROUP, "process-rate"):
-                node = name.tags["processor-node-id"]
-                rates[node] = rates.get(node, 0.0) + metric.value
-        if not self.settings.is_debug:
-            nodes = self._topology.assembly.nodes
-            rates = {
-                node: rate
-                for node, rate in rates.items()
-                if not isinstance(nodes[node], ProcessorDefinition)
-            }
-        return self._topology.svg(rates)
+            if name.group != NODE_GROUP or name.name not in ("process-rate", "process-total"):
+                continue
+            node = name.tags["processor-node-id"]
+            before = found.get(node, NodeRate(0.0, 0))
+            if name.name == "process-rate":
+                found[node] = before._replace(rate=before.rate + metric.value)
+            else:
+                found[node] = before._replace(records=before.records + int(metric.value))
+        return found
 
     # For queries.
 

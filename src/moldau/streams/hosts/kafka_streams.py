@@ -191,11 +191,22 @@ class KafkaStreams:
         return self.instance.metrics.metrics()
 
     def svg(self) -> str:
-        """A picture of the topology with the records per second of this instance, as of now.
-
-        Sources and sinks have a rate; with `metrics.recording.level=DEBUG` all nodes do.
-        """
+        """A picture of the topology with the records per second of this instance, as of now."""
         return self.instance.picture()
+
+    def live_topology(self) -> dict[str, Any]:
+        """The topology as text, and what each node of this instance processes, for JSON.
+
+        >>> print(streams.live_topology()["nodes"]["KSTREAM-SINK-0000000003"]["rate"])
+        """
+        return {
+            "application": self.settings.application_id,
+            "topology": self.instance.description(),
+            "nodes": {
+                name: {"rate": each.rate, "records": each.records}
+                for name, each in self.instance.node_rates().items()
+            },
+        }
 
     # Queries.
 

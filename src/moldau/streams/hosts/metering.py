@@ -1,7 +1,7 @@
-"""What is measured inside a task: calls of processors and stores, and what topics give and take.
+"""What is measured inside a task: calls of stores, and what topics give and take.
 
-At INFO only topics are counted, in the hosts' own loops. At DEBUG each processor is wrapped, and so
-is the place where a store keeps its entries: compiled steps run as they are.
+At INFO only topics are counted, in the hosts' own loops. At DEBUG the place where a store keeps its
+entries is wrapped: compiled steps run as they are. Nodes count by themselves (`Task.counts`).
 """
 
 from __future__ import annotations
@@ -12,10 +12,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from moldau.streams.machine.context import Processor, ProcessorContext
 from moldau.streams.machine.definitions import Definition, ProcessorDefinition
-from moldau.streams.machine.wrappers import ProcessorWrapper
-from moldau.streams.records import Record, TaskCore
+from moldau.streams.records import TaskCore
 from moldau.streams.stores._cache import RecordCache, StoreCache
 from moldau.streams.stores._maps import OrderedMap
 from moldau.streams.stores.base import Drop, Entry, SegmentedMap, Storage
@@ -85,27 +83,6 @@ class TaskMeter:
         self.produced: dict[str, list[int]] = {}
         self.stores: dict[str, StoreMeter] = {}
         self._shared: RecordCache | None = None
-        self._nodes: dict[str, _Counter] = {}
-
-    # Processors.
-
-    def wrapper(self, inner: ProcessorWrapper) -> ProcessorWrapper:
-        """What wraps the processors of the task, around the application's own wrapper."""
-        if not self.is_debug:
-            return inner
-
-        def wrap(name: str, supplier: Callable[[], Any]) -> Callable[[], Any]:
-            made = inner(name, supplier)
-            return lambda: _Measured(made(), self._nodes.setdefault(name, _Counter()))
-
-        return wrap
-
-    def take_nodes(self) -> dict[str, int]:
-        """How many records each node has processed since the last time."""
-        taken = {name: each.count for name, each in self._nodes.items()}
-        for each in self._nodes.values():
-            each.count = 0
-        return taken
 
     def is_buffer(self, node: Definition) -> bool:
         """Whether a node holds records back."""
@@ -156,32 +133,6 @@ class TaskMeter:
         started = time.monotonic_ns()
         work()
         self.stores[name].add(operation, time.monotonic_ns() - started)
-
-
-class _Counter:
-    __slots__ = ("count",)
-
-    def __init__(self) -> None:
-        self.count = 0
-
-
-class _Measured(Processor):
-    """Counts what a processor is given."""
-
-    def __init__(self, inner: Processor, counter: _Counter) -> None:
-        self._inner = inner
-        self._counter = counter
-
-    def init(self, context: ProcessorContext) -> None:
-        super().init(context)
-        self._inner.init(context)
-
-    def process(self, record: Record[Any, Any]) -> None:
-        self._counter.count += 1
-        self._inner.process(record)
-
-    def close(self) -> None:
-        self._inner.close()
 
 
 class _MeasuredCache(StoreCache):

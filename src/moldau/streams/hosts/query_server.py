@@ -112,6 +112,7 @@ class QueryServer:
     def _service(self) -> Service:
         routes = [
             ("/state", self._stores, "the stores of this instance, with their lag", ()),
+            ("/topology", self._topology, "the topology as text, and the rates of its nodes", ()),
             ("/topology.svg", self._picture, "the topology, with the rates of its nodes", ()),
             ("/instances", self._instances, "all instances of the application", ()),
             ("/state/{store}/keys/{key}", self._key, "the value of a key", ("as_of", "serde")),
@@ -164,6 +165,9 @@ class QueryServer:
             }
             for store, partitions in sorted(lags.items())
         }
+
+    async def _topology(self, request: Request) -> Any:
+        return self._streams.live_topology()
 
     async def _picture(self, request: Request) -> Answer:
         return Answer(body=self._streams.svg().encode(), media_type=_SVG)

@@ -72,7 +72,7 @@ class TaskFactory:
             },
             state=self._directory.open_task(task_id) if subtopology.is_stateful else None,
             cache=self._cache,
-            processor_wrapper=meter.wrapper(self._settings.processor_wrapper),
+            processor_wrapper=self._settings.processor_wrapper,
             meter=meter,
             persistent_stores=self._persistent_default,
             partition_of=default_partition,

@@ -9,20 +9,34 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
 from moldau.client.metrics import MetricName, Metrics
 from moldau.client.metrics.registry import Sensor
 from moldau.client.metrics.tables import Row, add_sensors
 from moldau.streams.hosts.hosted_task import HostedTask, Times
 from moldau.streams.hosts.metering import StoreKind, TaskMeter
-from moldau.streams.machine.definitions import Definition, SinkDefinition, SourceDefinition
+from moldau.streams.machine.definitions import (
+    Definition,
+    ProcessorDefinition,
+    SinkDefinition,
+    SourceDefinition,
+)
 
 TASK_GROUP: Final = "stream-task-metrics"
 NODE_GROUP: Final = "stream-processor-node-metrics"
 STORE_GROUP: Final = "stream-state-metrics"
 CACHE_GROUP: Final = "stream-record-cache-metrics"
 TOPIC_GROUP: Final = "stream-topic-metrics"
+#: How often the counts of processors are read at INFO.
+_COUNTS_MS: Final = 1000
+
+
+class NodeRate(NamedTuple):
+    """What a node processes per second, and how many records its tasks have given it."""
+
+    rate: float
+    records: int
 
 
 def counted(sensor: str, what: str) -> tuple[Row, ...]:
@@ -134,7 +148,8 @@ class TaskMetrics:
         last: list[Sensor] = []
         nodes, meter = list(definitions), self._task.meter
         parents = {name for each in nodes for name in each.parents}
-        self._counts: list[tuple[str, Sensor]] = []
+        self._counts: dict[str, _Count] = {}
+        self._counted_ms = 0
         self._ends: list[_End] = []
         self._emits: list[tuple[list[str], Sensor]] = []
         for node in nodes:
@@ -145,7 +160,8 @@ class TaskMetrics:
                 *(_E2E if is_source or is_last else ()),
             )
             sensors = self._sensors(NODE_GROUP, rows, f"{node.name}.", tags)
-            self._counts.append((node.name, sensors["process"]))
+            if isinstance(node, ProcessorDefinition):
+                self._counts[node.name] = _Count(sensors["process"])
             topics = _topics(node, meter)
             counts = meter.consumed if is_source else meter.produced
             self._ends += [_End(sensors["process"], counts.setdefault(t, [0, 0])) for t in topics]
@@ -231,7 +247,9 @@ class TaskMetrics:
 
     def committed(self) -> None:
         """A commit has flushed caches and buffers."""
-        self._record_inside(self._metrics.now_ms())
+        at_ms = self._metrics.now_ms()
+        self._record_inside(at_ms)
+        self._record_nodes(at_ms)
 
     def _record_inside(self, at_ms: int) -> None:
         for end in self._ends:
@@ -239,12 +257,14 @@ class TaskMetrics:
         if self._is_debug:
             self._record_nodes(at_ms)
             self._record_stores(at_ms)
+        elif at_ms - self._counted_ms >= _COUNTS_MS:
+            # Not with each of many small batches: the nodes count by themselves.
+            self._record_nodes(at_ms)
 
     def _record_nodes(self, at_ms: int) -> None:
-        taken = self._task.meter.take_nodes()
-        for name, sensor in self._counts:
-            if taken.get(name):
-                sensor.record(taken[name], at_ms)
+        self._counted_ms = at_ms
+        counts = self._task.task.counts()
+        taken = {name: each.record(counts[name], at_ms) for name, each in self._counts.items()}
         for children, sensor in self._emits:
             emitted = max((taken.get(name, 0) for name in children), default=0)
             if emitted:
@@ -306,6 +326,24 @@ class _End:
         if count != self._shown:
             self._sensor.record(count - self._shown, at_ms)
             self._shown = count
+
+
+class _Count:
+    """A processor, which counts what it is given."""
+
+    __slots__ = ("_sensor", "_shown")
+
+    def __init__(self, sensor: Sensor) -> None:
+        self._sensor = sensor
+        self._shown = 0
+
+    def record(self, count: int, at_ms: int) -> int:
+        """How many there are since the last time."""
+        new = count - self._shown
+        if new:
+            self._sensor.record(new, at_ms)
+            self._shown = count
+        return new
 
 
 def _topics(node: Definition, meter: TaskMeter) -> list[str]:

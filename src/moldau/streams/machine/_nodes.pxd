@@ -29,6 +29,7 @@ cdef class Node:
     cdef readonly list children
     cdef readonly object stores
     cdef public object context
+    cdef public long long count
 
 
 cdef class ProcessorContext:

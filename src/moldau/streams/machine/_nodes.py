@@ -94,7 +94,7 @@ class Processor:
 class Node:
     """A processor in its place: its name, and where its records go."""
 
-    __slots__ = ("children", "context", "name", "processor", "stores")
+    __slots__ = ("children", "context", "count", "name", "processor", "stores")
 
     def __init__(self, name: str, processor: Processor, stores: Sequence[str]) -> None:
         self.name = name
@@ -102,6 +102,8 @@ class Node:
         self.children: list[Node] = []
         self.stores = frozenset(stores)
         self.context: Any = None
+        #: Records that it has been given.
+        self.count = 0
 
 
 class ProcessorContext:
@@ -135,6 +137,7 @@ class ProcessorContext:
             try:
                 # One `try` for all children, because each costs as much as a simple step.
                 while True:
+                    node.count += 1
                     node.processor.process(record)
                     position += 1
                     if position == count:

@@ -136,9 +136,7 @@ class TaskSettings:
         return int(self.task_id.rpartition("_")[2])
 
 
-def _windowed_partitioner(
-    definition: SinkDefinition, settings: TaskSettings
-) -> Partitioner | None:
+def _windowed_partitioner(definition: SinkDefinition, settings: TaskSettings) -> Partitioner | None:
     """All windows of a key go to the partition of the key."""
     serde, partition_of = definition.key_serde, settings.partition_of
     if partition_of is None or not isinstance(serde, TimeWindowedSerde | SessionWindowedSerde):
@@ -245,6 +243,10 @@ class Task:
         for definition in definitions:
             for parent in definition.parents:
                 self._nodes[parent].children.append(self._nodes[definition.name])
+
+    def counts(self) -> dict[str, int]:
+        """How many records each node but the sources has been given."""
+        return {name: node.count for name, node in self._nodes.items()}
 
     def changelogs(self) -> list[Changelog]:
         """What is to be restored before `initialize`, and from which offset."""

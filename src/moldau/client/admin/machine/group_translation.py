@@ -172,6 +172,7 @@ def _classic_member(
         found.client_id,
         found.client_host,
         MemberAssignment(assigned),
+        metadata=found.member_metadata,
     )
 
 

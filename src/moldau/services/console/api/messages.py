@@ -43,7 +43,8 @@ class MessageHandlers:
             text("format", "json or csv"), text("start", "as in a search"),
             text("contains", "as in a search"), text("expression", "as in a search"),
             number("limit", "records at most"), number("offset", "with start=offset"),
-            number("timestamp", "with start=time"),
+            number("timestamp", "with start=time"), text("partitions", "0,2; else all"),
+            text("committed", "true: only committed transactions"),
         )  # fmt: skip
         return [
             api("POST", f"{TOPIC}/messages", self.search,
@@ -92,7 +93,9 @@ class MessageHandlers:
             name: request.text(name)
             for name in ("start", "contains", "expression", "key_format", "value_format")
         }
-        given = {**numbers, **texts}
+        given = {**numbers, **texts, "committed": request.flag("committed")}
+        if request.text("partitions"):
+            given["partitions"] = _partitions(request.text("partitions") or "")
         body = Body({name: each for name, each in given.items() if each is not None})
         wanted = scan_request(self._backend, body, default_limit=10_000)
         is_csv = request.text("format") == "csv"
@@ -226,6 +229,13 @@ class MessageHandlers:
                     writer.writerow([_cell(plain[name]) for name in columns])
                 if batch:
                     yield out.getvalue().encode()
+
+
+def _partitions(text: str) -> list[int]:
+    try:
+        return [int(each) for each in text.split(",")]
+    except ValueError:
+        raise bad_request(f"partitions {text}: use numbers with commas between, 0,2") from None
 
 
 def wanted_rows(body: Body) -> int:

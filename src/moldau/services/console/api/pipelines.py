@@ -124,6 +124,9 @@ def _row(info: PipelineInfo) -> dict[str, Any]:
         "detail": error.detail if error else None,
         "stale": info.stale,
         "progress": asdict(progress) if progress else None,
+        "application": (info.definition.get("application") or {}).get("kind"),
+        "instances": info.instances,
+        "instances_running": info.instances_running,
         "reads": topics_of(info.definition, "source", "sources"),
         "writes": topics_of(info.definition, "sink", "sinks", "dead_letter"),
     }

@@ -13,6 +13,7 @@ from moldau.http.request import Answer, Request
 from moldau.services.console.api.bodies import body_of
 from moldau.services.console.api.routing import CLUSTER, NDJSON, api, fields
 from moldau.services.console.backend import Backend
+from moldau.services.console.instances import Reported, reported_topology
 from moldau.services.console.machine.topology_text import parse_topology
 from moldau.services.console.remote import Remote, managing
 
@@ -103,7 +104,8 @@ class SqlHandlers:
     async def explain(self, request: Request) -> dict[str, Any]:
         with self._backend.call(request) as call:
             query = _identifier(request.path["query"])
-            (found,) = await _statements(Remote(call, _KEY), f"EXPLAIN {query};")
+            server = Remote(call, _KEY)
+            (found,) = await _statements(server, f"EXPLAIN {query};")
             described = found["queryDescription"]
             return {
                 "id": described["id"],
@@ -112,7 +114,7 @@ class SqlHandlers:
                 "sinks": described["sinks"],
                 "state": described.get("state"),
                 "plan": described["executionPlan"],
-                "topology": parse_topology(described["topology"]),
+                "topology": await _topology(server, query, described["topology"]),
             }
 
     async def terminate(self, request: Request) -> dict[str, Any]:
@@ -129,6 +131,16 @@ async def _statements(
     body = {"ksql": text, "streamsProperties": properties or {}}
     found: list[Any] = await server.ask("POST", "/ksql", body, media_type=_KSQL)
     return found
+
+
+async def _topology(server: Remote, query: str, text: str) -> dict[str, Any]:
+    """With the rates of the nodes, if the server reports them: ksqlDB does not."""
+    reported = Reported()
+    try:
+        reported.add(await server.ask("GET", f"/queries/{query}/topology"))
+    except (HttpError, TypeError, ValueError, KeyError, AttributeError):
+        return parse_topology(text)
+    return reported_topology(reported)
 
 
 async def _close(server: Remote, query_id: str) -> None:

@@ -20,7 +20,7 @@ from moldau.services.console.api.bodies import Body, body_of, paging_of
 from moldau.services.console.api.routing import CLUSTER, PAGING, api, fields, text
 from moldau.services.console.api.settings import alter_settings, read_settings
 from moldau.services.console.backend import Backend, Call
-from moldau.services.console.lists import topic_names
+from moldau.services.console.lists import forget_topics, topic_names
 from moldau.services.console.machine.errors import bad_request
 from moldau.services.console.machine.paging import page_of
 from moldau.services.console.watcher import TopicFacts
@@ -162,7 +162,7 @@ class TopicHandlers:
         )
         async with self._backend.change(request, "create-topic", name, body.fields) as call:
             made = await call.admin.create_topics([topic], validate_only=body.flag("validate_only"))
-            call.clients.memory.pop("topics", None)
+            forget_topics(call)
             return {
                 "name": name,
                 "partitions": made[name].num_partitions,
@@ -173,7 +173,7 @@ class TopicHandlers:
         name = request.path["topic"]
         async with self._backend.change(request, "delete-topic", name) as call:
             await call.admin.delete_topics([name])
-            call.clients.memory.pop("topics", None)
+            forget_topics(call)
             return {"deleted": name}
 
     async def settings(self, request: Request) -> dict[str, Any]:
@@ -321,7 +321,9 @@ async def _sizes(call: Call, topic: TopicDescription) -> dict[TopicPartition, in
         for each in topic.partitions
         if each.leader is not None
     }
-    found = await call.admin.describe_log_dirs(sorted(set(leaders.values())), check=False)
+    found = await call.admin.describe_log_dirs(
+        sorted(set(leaders.values())), partitions=list(leaders), check=False
+    )
     sizes = {}
     for broker, folders in found.values_by_key.items():
         for folder in folders.values():

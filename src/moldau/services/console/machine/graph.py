@@ -20,6 +20,9 @@ _CHARACTER: Final = 8.0
 _WIDTH_MIN: Final = 90.0
 _WIDTH_MAX: Final = 260.0
 _HEIGHT: Final = 46.0
+_RATE_LINE: Final = 16.0
+#: As wide as "123,456.7 records/s".
+_RATE_LETTERS: Final = 19
 _LANE: Final = 8.0
 _GAP_X: Final = 52.0
 _GAP_Y: Final = 18.0
@@ -29,17 +32,19 @@ _PASSES: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """`kind` is its colour, `note` a second line, `link` the page it leads to."""
+    """`kind` is its colour, `note` a second line, `link` the page it leads to. `rate` is what it
+    processes per second, in a third line, and `records` how many it has processed."""
 
     id: str
     kind: str
     label: str
     note: str = ""
     link: str = ""
+    rate: float | None = None
+    records: int | None = None
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Edge:
+class Edge(NamedTuple):
     source: str
     target: str
 
@@ -57,7 +62,7 @@ def picture(nodes: Sequence[Node], edges: Sequence[Edge]) -> dict[str, Any]:
         width = max((_width(by_id[name]) for name in column if name in by_id), default=0.0)
         y = _MARGIN
         for name in column:
-            tall = _HEIGHT if name in by_id else _LANE
+            tall = _height(by_id[name]) if name in by_id else _LANE
             places[name] = _Place(x, y, width, tall)
             y += tall + _GAP_Y
         height = max(height, y - _GAP_Y)
@@ -94,8 +99,12 @@ class _Place(NamedTuple):
 
 
 def _width(node: Node) -> float:
-    letters = max(len(node.label), len(node.note))
+    letters = max(len(node.label), len(node.note), 0 if node.rate is None else _RATE_LETTERS)
     return min(_WIDTH_MAX, max(_WIDTH_MIN, letters * _CHARACTER + 20))
+
+
+def _height(node: Node) -> float:
+    return _HEIGHT if node.rate is None else _HEIGHT + _RATE_LINE
 
 
 def _box(node: Node, place: _Place) -> dict[str, Any]:
@@ -105,10 +114,12 @@ def _box(node: Node, place: _Place) -> dict[str, Any]:
         "label": node.label,
         "note": node.note,
         "link": node.link,
+        "rate": node.rate,
+        "records": node.records,
         "x": place.x,
         "y": place.y,
         "width": place.width,
-        "height": _HEIGHT,
+        "height": place.height,
         "letters": int((place.width - 20) / _CHARACTER),
     }
 
@@ -132,7 +143,7 @@ def _path(places: Sequence[_Place]) -> str:
 def _backwards(source: _Place, target: _Place) -> str:
     """Below the boxes and around."""
     x1, x2 = source.x + source.width, target.x
-    low = max(source.y, target.y) + _HEIGHT + _GAP_Y / 2
+    low = max(source.y + source.height, target.y + target.height) + _GAP_Y / 2
     out, back = x1 + _GAP_X / 3, x2 - _GAP_X / 3
     return (
         f"M{x1:g} {source.middle:g}C{out:g} {source.middle:g} {out:g} {low:g} {x1:g} {low:g}"

@@ -15,6 +15,7 @@ Lines that are something else are left out: a text of another version still give
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any, Final
 
 from moldau.services.console.machine.graph import Edge, Node, picture
@@ -27,13 +28,22 @@ _LIST: Final = re.compile(r"(topics|stores):\s*\[([^\]]*)\]")
 _TOPIC: Final = re.compile(r"topic:\s*(\S+)")
 
 
-def parse_topology(text: str) -> dict[str, Any]:
+def parse_topology(
+    text: str, measured: Mapping[str, Mapping[str, float]] | None = None
+) -> dict[str, Any]:
+    """`measured` has `rate` and `records` by the name of a node, as instances report them."""
+    measured = measured or {}
     nodes: list[Node] = []
     edges: list[Edge] = []
     for line in text.splitlines():
         if (found := _NODE.match(line)) is not None:
             kind, name, details = found[1].lower(), found[2], found[3] or ""
-            nodes.append(Node(name, kind, _short(name), _note(kind, details)))
+            found_rate = measured.get(name)
+            rate = None if found_rate is None else float(found_rate["rate"])
+            records = None if found_rate is None else int(found_rate["records"])
+            nodes.append(
+                Node(name, kind, _short(name), _note(kind, details), rate=rate, records=records)
+            )
         elif nodes and (arrow := _ARROW.match(line)) is not None:
             targets = (each.strip() for each in arrow[1].split(","))
             edges += [Edge(nodes[-1].id, each) for each in targets if each and each != "none"]

@@ -1,12 +1,45 @@
 // Draws a graph that the server has laid out: boxes, lines, and links to pages.
-import { h, here, svg } from "/static/lib.js";
+import { h, here, replace, svg } from "/static/lib.js";
+
+// Records per second by node: since the picture before, or as the instances' own metrics have it,
+// which is a mean over the last minute.
+function ratesOf(picture, before) {
+  const seconds = before ? (picture.at_ms - before.at_ms) / 1000 : 0;
+  const known = new Map(before ? before.nodes.map((node) => [node.id, node.records]) : []);
+  return new Map(picture.nodes.filter((node) => node.rate !== null).map((node) => {
+    const more = node.records - known.get(node.id);
+    return [node.id, seconds >= 0.5 && more >= 0 ? more / seconds : node.rate];
+  }));
+}
+
+// A picture that is drawn again and again: where one looks at it stays, and rates are of the time since.
+export function liveGraph(title) {
+  const place = h("div");
+  let before = null;
+  place.show = (picture, otherwise) => {
+    const old = place.querySelector(".graphbox");
+    const [left, top] = old ? [old.scrollLeft, old.scrollTop] : [0, 0];
+    const isOpen = !!place.querySelector("details[open]");
+    const held = old && old.contains(document.activeElement) ? document.activeElement.getAttribute("aria-label") : null;
+    replace(place, picture ? graph(title, picture, { rates: ratesOf(picture, before) }) : h("p", { class: "soft" }, otherwise));
+    before = picture && picture.at_ms ? picture : null;
+    const box = place.querySelector(".graphbox");
+    if (!box) return;
+    box.scrollTo(left, top);
+    if (isOpen) place.querySelector("details").open = true;
+    if (held !== null) ([...box.querySelectorAll("a")].find((each) => each.getAttribute("aria-label") === held) || box).focus({ preventScroll: true });
+  };
+  return place;
+}
 
 function line(node, text, y, kind) {
   const long = text.length > node.letters;
   return svg("text", { x: long ? 10 : node.width / 2, y, "text-anchor": long ? "start" : "middle", class: kind }, text);
 }
 
-export function graph(title, picture, { onpick } = {}) {
+const perSecond = new Intl.NumberFormat("en", { minimumFractionDigits: 1, maximumFractionDigits: 1 });
+
+export function graph(title, picture, { onpick, rates = ratesOf(picture, null) } = {}) {
   if (!picture.nodes.length) return h("p", { class: "soft" }, "Nothing to draw.");
   const words = picture.edges.map((each) => `${name(picture, each.source)} to ${name(picture, each.target)}`);
   const made = svg("svg", {
@@ -26,7 +59,8 @@ export function graph(title, picture, { onpick } = {}) {
       svg("rect", { x: node.x, y: node.y, width: node.width, height: node.height, rx: node.kind === "topic" ? 20 : 6 }),
       // A frame of its own cuts off what is too long; the whole name stays readable for other programs.
       svg("svg", { x: node.x, y: node.y, width: node.width, height: node.height },
-        line(node, node.label, 19, "label"), " ", node.note ? line(node, node.note, 35, "note-line") : null));
+        line(node, node.label, 19, "label"), " ", node.note ? line(node, node.note, 35, "note-line") : null, " ",
+        rates.has(node.id) ? line(node, `${perSecond.format(rates.get(node.id))} records/s`, node.note ? 51 : 35, "rate-line") : null));
     const mark = (on) => () => {
       for (const [edge, path] of paths) {
         path.classList.toggle("near", on && (edge.source === node.id || edge.target === node.id));

@@ -222,7 +222,7 @@ export async function page({ topic }) {
   function download(format) {
     const asked = wanted();
     delete asked.live;
-    delete asked.partitions;
+    if (asked.partitions) asked.partitions = asked.partitions.join(",");
     if (asked.start === "end") asked.start = "newest";
     const anchor = h("a", { href: "/api" + path + "/export" + query({ ...asked, format }), download: "" });
     document.body.append(anchor);

@@ -1,7 +1,7 @@
 import { api, chart, count, bytes, every, facts, h, head, here, panel, problem, replace, short, stat, state, table, tag } from "/static/lib.js";
 
 export async function page() {
-  const places = { notes: h("div"), stats: h("div", { class: "stats" }), charts: h("div", { class: "grid" }), clusters: h("div"), facts: h("div") };
+  const places = { notes: h("div"), stats: h("div", { class: "stats" }), charts: h("div", { class: "grid charts" }), clusters: h("div"), facts: h("div") };
   const path = "/clusters/" + encodeURIComponent(state.cluster);
 
   async function refresh() {

@@ -37,7 +37,10 @@ export async function pipeline({ pipeline: name }) {
         found.stale ? h("div", { class: "note" }, found.stale) : null,
         panel("State", facts([
           ["State", tag(found.state, kind(found.state))], ["Wanted", found.desired], ["Since", time(found.since_ms)],
-          ["Restarts", found.restarts], ["Activity", found.activity || "–"], ["Reads", topics(found.reads)], ["Writes", topics(found.writes)],
+          ["Restarts", found.restarts], ["Activity", found.activity || "–"],
+          ...(found.application ? [["Application", found.application === "streams" ? link("/streams/" + enc(name), `${name}, with its topology`) : found.application],
+            ["Instances", `${found.instances_running || 0} of ${found.instances} run`]] : []),
+          ["Reads", topics(found.reads)], ["Writes", topics(found.writes)],
         ]), found.error ? h("div", { class: "note bad" }, h("p", null, found.error), found.hint ? h("p", null, found.hint) : null,
           found.detail ? h("details", null, h("summary", null, "Details"), h("pre", null, found.detail)) : null) : null),
         panel("Definition", h("pre", { tabindex: "0", role: "region", "aria-label": "Definition" }, JSON.stringify(found.definition, null, 2))),

@@ -1,5 +1,5 @@
-import { api, button, confirm, count, enc, facts, field, go, h, head, here, lines, link, onleave, panel, problem, readOnly, replace, select, state, table, tag, toast } from "/static/lib.js";
-import { graph } from "/static/graph.js";
+import { api, button, confirm, count, enc, every, facts, field, go, h, head, here, lines, link, onleave, panel, problem, readOnly, replace, select, state, table, tag, toast } from "/static/lib.js";
+import { liveGraph } from "/static/graph.js";
 
 const base = () => "/clusters/" + enc(state.cluster) + "/sql";
 const SHOWN_MAX = 1000;
@@ -124,9 +124,24 @@ export async function query({ query: id }) {
     toast(`${id} is terminated.`);
     go(here("/sql"));
   }), "danger");
-  return [head(id, readOnly() ? null : end),
-    panel("Statement", h("pre", null, found.sql), facts([["State", found.state || "–"], ["Reads", found.sources.join(", ")], ["Writes", found.sinks.join(", ") || "–"]])),
-    panel("Topology", graph(`Topology of ${id}`, found.topology)),
+  const errors = h("div"), standing = h("div");
+  const drawn = liveGraph(`Topology of ${id}`);
+  const show = (now) => {
+    replace(errors);
+    replace(standing, facts([["State", now.state || "–"], ["Reads", now.sources.join(", ")], ["Writes", now.sinks.join(", ") || "–"]]));
+    drawn.show(now.topology);
+  };
+  show(found);
+  every(2000, async () => {
+    try {
+      show(await api("GET", `${base()}/queries/${enc(id)}`));
+    } catch (error) {
+      replace(errors, problem(error));
+    }
+  });
+  return [head(id, readOnly() ? null : end), errors,
+    panel("Statement", h("pre", null, found.sql), standing),
+    panel("Topology", drawn),
     panel("Plan", h("pre", { tabindex: "0", role: "region", "aria-label": "Plan" }, found.plan)),
   ];
 }

@@ -1,5 +1,5 @@
 import { api, count, enc, every, facts, h, head, link, panel, problem, replace, state, table, tag } from "/static/lib.js";
-import { graph } from "/static/graph.js";
+import { liveGraph } from "/static/graph.js";
 
 const base = () => "/clusters/" + enc(state.cluster) + "/streams";
 const kind = (text) => (text === "Stable" ? "good" : text === "NotReady" ? "bad" : text === "Empty" ? "" : "warn");
@@ -12,11 +12,12 @@ export async function page() {
       replace(place, table([
         { title: "Application", wrap: true, value: (row) => link("/streams/" + enc(row.name), row.name) },
         { title: "State", value: (row) => tag(row.state, kind(row.state)) },
+        { title: "Group", value: (row) => row.group },
         { title: "Members", number: true, value: (row) => count(row.members) },
         { title: "Sub-topologies", number: true, value: (row) => count(row.subtopologies) },
         { title: "Tasks", number: true, value: (row) => count(row.tasks) },
         { title: "Lag", number: true, value: (row) => count(row.lag) },
-      ], found.data, { quiet: true, caption: "Applications with the streams protocol", empty: "No application uses the streams protocol (group.protocol=streams). Others are among the groups." }));
+      ], found.data, { quiet: true, caption: "Streams applications", empty: "No Streams application is running. moldau streams start FILE starts one." }));
     } catch (error) {
       replace(place, problem(error));
     }
@@ -27,13 +28,19 @@ export async function page() {
 }
 
 export async function application({ application: name }) {
-  const place = h("div");
+  const errors = h("div"), facing = h("div"), note = h("p", { class: "soft" }), place = h("div");
+  const drawn = liveGraph(`Topology of ${name}`);
   async function refresh() {
     try {
       const found = await api("GET", `${base()}/${enc(name)}`);
+      replace(errors);
+      replace(facing, panel("State", facts([["State", tag(found.state, kind(found.state))], ["Group", found.group],
+        ...(found.epoch === null ? [] : [["Epoch", found.epoch], ["Topology", `epoch ${found.topology_epoch}`]])])));
+      drawn.show(found.topology, "A consumer group does not know the topology of its application.");
+      note.textContent = found.instances_answered
+        ? `Rates of ${count(found.instances_answered)} of ${count(found.instances_named)} instances, node by node.`
+        : "Start instances with --queries HOST:PORT (application.server and a QueryServer) to see the rates of all nodes.";
       replace(place,
-        panel("State", facts([["State", tag(found.state, kind(found.state))], ["Epoch", found.epoch], ["Topology", `epoch ${found.topology_epoch}`]])),
-        panel("Topology", graph(`Topology of ${name}`, found.topology)),
         panel("Members", table([
           { title: "Client", wrap: true, key: "client" },
           { title: "Tasks", wrap: true, value: (row) => row.active.join(", ") || "–" },
@@ -46,10 +53,10 @@ export async function application({ application: name }) {
           { title: "Lag", number: true, value: (row) => count(row.lag) },
         ], found.inputs, { quiet: true, caption: "Inputs", empty: "No offsets yet." })));
     } catch (error) {
-      replace(place, problem(error));
+      replace(errors, problem(error));
     }
   }
   await refresh();
-  every(5000, refresh);
-  return [head(name), place];
+  every(2000, refresh);
+  return [head(name), errors, facing, panel("Topology", drawn, note), place];
 }
