@@ -91,6 +91,10 @@ class Connection(asyncio.Protocol):
             return
         self._last_s = self._loop.time()
         self._metrics.bytes_received_total += len(data)
+        if self._worker is None and self._handling is not None:
+            data = self._framer.join(data)
+            done = self._handling.at_once(data)
+            data = data[done:] if done else data
         inbox = self._inbox
         try:
             for item in self._framer.feed(data):

@@ -174,6 +174,7 @@ class Session:
             return
         parts: list[bytes] = []
         held: list[bytes] = []
+        taken: list[Delivery] = []
         size = 0
         now_ms = self._clock.now_ms()
         retained = self._retained
@@ -190,9 +191,11 @@ class Session:
                 continue
             if delivery.qos == 2 and self.persistent:
                 held.append(data)
+                taken.append(delivery)
             else:
                 parts.append(data)
-            if not delivery.qos:
+            if not delivery.qos or (delivery.qos == 2 and not self.persistent):
+                # With QoS 2 it must not go to another client if this one does not return.
                 _settle(delivery, accepted=True)
             size += len(data)
             if size >= _WRITE_BYTES:
@@ -202,7 +205,14 @@ class Session:
         if parts:
             wire.write(b"".join(parts))
         if held:
-            self.after_store(lambda: wire.write(b"".join(held)))
+
+            def send() -> None:
+                # The session has them now, and completes them when its client returns.
+                for each in taken:
+                    _settle(each, accepted=True)
+                wire.write(b"".join(held))
+
+            self.after_store(send)
         if self._catch_up is not None and self.outbound.is_half_empty:
             self._catch_up.room.set()
 
@@ -219,12 +229,15 @@ class Session:
             else:
                 self.outbound.drop(delivery)
 
-    def on_puback(self, packet_id: int) -> None:
-        delivery = self.outbound.acknowledge(packet_id)
-        if delivery is not None:
-            self.changed = True
-            _settle(delivery, accepted=True)
-            self.flush()
+    def on_pubacks(self, packet_ids: list[int]) -> None:
+        """Several at a time: what they make room for leaves together."""
+        outbound = self.outbound
+        for packet_id in packet_ids:
+            delivery = outbound.acknowledge(packet_id)
+            if delivery is not None and delivery.token is not None:
+                delivery.token.settle(accepted=True)
+        self.changed = True
+        self.flush()
 
     def on_pubrec(self, packet_id: int, reason: int) -> None:
         delivery = self.outbound.receive(packet_id, failed=reason >= Reason.UNSPECIFIED_ERROR)
