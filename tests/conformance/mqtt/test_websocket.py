@@ -129,16 +129,15 @@ def test_the_subprotocol_is_mqtt_and_packets_need_not_end_where_frames_do(web: i
             Ping(b"still there?"),
             BytesMessage(data=stream[-1:]),
         )
-        assert browser.packet()[0] == CONNACK
         answers, pongs = b"", 0
-        while len(answers) < 6 or not pongs:
+        while not answers.endswith(encoding.PINGRESP * 3) or not pongs:
             event = browser.next()
             if isinstance(event, Pong):
                 pongs += 1
             else:
                 assert isinstance(event, BytesMessage)
                 answers += event.data
-        assert answers == encoding.PINGRESP * 3
+        assert answers[0] == CONNACK
 
 
 def test_a_text_frame_ends_the_connection(web: int) -> None:

@@ -104,7 +104,7 @@ def test_any_bytes_are_read_within_their_bounds(data: bytes, version: int) -> No
 @pytest.mark.parametrize(
     "data",
     [
-        pytest.param(b"\x32\x85\x00\x00\x01a\x00\x01", id="a length that is longer than it must be"),
+        pytest.param(b"\x32\x85\x00\x00\x01a\x00\x01", id="a length that is too long"),
         pytest.param(b"\x32\x85\x80\x00\x00\x01a\x00\x01", id="by two bytes"),
         pytest.param(b"\x32\x05\x00\x01a\x00\x00", id="packet identifier 0"),
         pytest.param(b"\x32\x04\x00\x01a\x00", id="half an identifier"),

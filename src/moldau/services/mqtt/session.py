@@ -93,6 +93,8 @@ class Session:
         self.inbound = Inbound(config["receive.maximum"])
         #: Where to read on, for a session that is not where the hub is; None for one that is.
         self.behind: dict[TopicPartition, int] | None = None
+        #: The stored flow, until what it has in flight is restored.
+        self.unrestored: Flow | None = None
         self._catch_up: CatchUp | None = None
         self._retained: deque[Delivery] = deque()
         self._after: list[Callable[[], None]] = []
@@ -170,7 +172,8 @@ class Session:
     def flush(self) -> None:
         """Send what the client may be sent now."""
         wire = self.wire
-        if wire is None:
+        if wire is None or self.unrestored is not None:
+            # What was on its way comes first, and keeps its packet identifiers.
             return
         parts: list[bytes] = []
         held: list[bytes] = []
@@ -217,7 +220,8 @@ class Session:
             self._catch_up.room.set()
 
     def resend(self) -> None:
-        """The client is back: send again what it has not acknowledged."""
+        """The client is back, and what it has not acknowledged is restored: send it again."""
+        self.unrestored = None
         wire = self.wire
         if wire is None:
             return
@@ -228,6 +232,7 @@ class Session:
                 wire.write(data)
             else:
                 self.outbound.drop(delivery)
+        self.flush()
 
     def on_pubacks(self, packet_ids: list[int]) -> None:
         """Several at a time: what they make room for leaves together."""
@@ -349,13 +354,18 @@ class Session:
 
     async def store_flow(self, *, read_back: bool = False) -> None:
         self.changed = False
-        value = write_flow(self.positions(), self.outbound, self.inbound)
+        value = write_flow(self.positions(), self.outbound, self.inbound, self.unrestored)
         key = session_key("f", self.client_id, self.version)
         await self._topic.append(key, value, read_back=read_back)
 
     def positions(self) -> dict[TopicPartition, int]:
         """From where the session reads on if it is interrupted now."""
-        found = dict(self.hub_positions() if self.behind is None else self.behind)
+        if self.behind is not None:
+            found = dict(self.behind)
+        elif self.unrestored is not None:
+            return {TopicPartition(*key): at for key, at in self.unrestored.positions.items()}
+        else:
+            found = self.hub_positions()
         for each in self.outbound.queued():
             message = each.message
             if message.partition is not None and message.offset < found.get(message.partition, 0):

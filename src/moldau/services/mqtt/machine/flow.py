@@ -50,16 +50,25 @@ class Flow:
     pending: dict[int, Pending] = field(default_factory=dict)
 
 
-def write_flow(positions: Mapping[Any, int], outbound: Outbound, inbound: Inbound) -> bytes:
+def write_flow(
+    positions: Mapping[Any, int],
+    outbound: Outbound,
+    inbound: Inbound,
+    unrestored: Flow | None = None,
+) -> bytes:
+    """`unrestored` is what was read and is not in `outbound` yet."""
     by_topic: dict[str, dict[str, int]] = {}
     for (topic, partition), offset in positions.items():
         by_topic.setdefault(topic, {})[str(partition)] = offset
     content = {
         "pos": by_topic,
         "out": [
-            _in_flight(each)
-            for each in outbound.in_flight.values()
-            if each.token is None or each.qos == 2
+            *(_again(each) for each in ([] if unrestored is None else unrestored.in_flight)),
+            *(
+                _in_flight(each)
+                for each in outbound.in_flight.values()
+                if each.token is None or each.qos == 2
+            ),
         ],
         "in": [
             [number, each.message_id, each.since_ms, each.topic]
@@ -76,14 +85,22 @@ def _in_flight(delivery: Delivery) -> list[Any]:
     if message.partition is not None:
         topic, partition = message.partition
         return [*head, topic, partition, message.offset]
-    return [
-        *head,
-        {
-            "topic": message.topic,
-            "payload": base64.b64encode(message.payload).decode(),
-            "properties": base64.b64encode(write_properties(message.properties)).decode(),
-        },
-    ]
+    return [*head, _whole(message)]
+
+
+def _again(each: InFlight) -> list[Any]:
+    head = [each.packet_id, each.stage, each.qos, each.retain, list(each.subscription_ids)]
+    if each.message is None:
+        return [*head, *(each.place or ("", 0)), each.offset]
+    return [*head, _whole(each.message)]
+
+
+def _whole(message: Message) -> dict[str, str]:
+    return {
+        "topic": message.topic,
+        "payload": base64.b64encode(message.payload).decode(),
+        "properties": base64.b64encode(write_properties(message.properties)).decode(),
+    }
 
 
 def _properties(stored: Mapping[str, Any]) -> Properties:
