@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
+import os
 import random
+import signal
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,8 +16,10 @@ import pytest
 
 from moldau.client import Consumer
 from moldau.services.mqtt.machine import encoding
-from moldau.services.mqtt.machine.packets import V4, Connect
-from support.mqtt import ProxyProcess, new_name
+from moldau.services.mqtt.machine.packets import V4, V5, Connect
+from support.http_service import running
+from support.mqtt import ProxyProcess, new_name, port_of, proxy_of
+from support.mqtt_raw import Raw
 from support.processes import BrokerProcess
 from support.waiting import eventually
 
@@ -111,6 +116,22 @@ def test_a_hundred_devices_while_proxies_and_the_broker_are_killed(
     broker: BrokerProcess, tmp_path: Path
 ) -> None:
     fleet_survives(broker, tmp_path, devices=100, rounds=2, kill_broker=True)
+
+
+def test_a_connect_that_takes_its_time_is_not_given_up(broker: BrokerProcess) -> None:
+    """`connect.timeout.ms` is for clients that send nothing, not for those that wait."""
+    with running(lambda: proxy_of(broker.bootstrap, connect_timeout_ms="200")) as service:
+        port = port_of(service.url)
+        with Raw(port) as silent, Raw(port) as waiting:
+            os.kill(broker.pid, signal.SIGSTOP)
+            try:
+                waiting.send(encoding.connect(Connect(V5, new_name("patient"), True, 60)))
+                assert silent.ended()
+                began_s = time.monotonic()
+                eventually(lambda: time.monotonic() > began_s + 1, what="five times the timeout")
+            finally:
+                os.kill(broker.pid, signal.SIGCONT)
+            assert waiting.connack()[0] == 0
 
 
 @pytest.mark.long("the same with a thousand devices")

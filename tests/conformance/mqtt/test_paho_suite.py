@@ -1,6 +1,6 @@
 """Eclipse's own conformance cases, paho.mqtt.testing, in `.cache/paho.mqtt.testing`:
 
-    git clone https://github.com/eclipse-paho/paho.mqtt.testing .cache/paho.mqtt.testing
+git clone https://github.com/eclipse-paho/paho.mqtt.testing .cache/paho.mqtt.testing
 """
 
 from __future__ import annotations
