@@ -20,6 +20,7 @@ SUITE = ROOT / ".cache/paho.mqtt.testing/interoperability"
 
 pytestmark = [
     pytest.mark.skipif(not SUITE.exists(), reason=f"{SUITE} is not there: see the file"),
+    pytest.mark.timeout(1000),
     pytest.mark.long("the cases wait for seconds, again and again"),
 ]
 
