@@ -21,6 +21,7 @@ MODULES = (
     "moldau.client.producer._batch",
     "moldau.client.producer._murmur2",
     "moldau.client.producer._send_path",
+    "moldau.services.mqtt.machine._plain_packets",
     "moldau.spark.columns._decoder",
     "moldau.spark.columns._rows",
     "moldau.streams._records",

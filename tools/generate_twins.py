@@ -66,7 +66,10 @@ FILES = (
                 (f"{_CLIENT}.producer.asynchronous:AsyncProducer",),
                 f"{_CLIENT}.producer.blocking_base:BlockingProducer",
                 partial(rewritten, wait="self._thread.call", dropped=_LOOP_ONLY),
-                left_out={"start": "the constructor starts the thread"},
+                left_out={
+                    "start": "the constructor starts the thread",
+                    "send_nowait": "a thread can wait",
+                },
             ),
         ),
     ),

@@ -51,7 +51,7 @@ def proxy_of(bootstrap: str, **settings: str) -> MqttService:
 
 
 def port_of(url: str) -> int:
-    return int(url.rsplit(":", 1)[1])
+    return int(url.removesuffix("/mqtt").rsplit(":", 1)[1])
 
 
 class ProxyProcess:
@@ -111,6 +111,7 @@ class Device:
         self._clean = connect.pop("clean", True)
         self._expiry = connect.pop("expiry", 0)
         self._connect_properties = connect.pop("properties", {})
+        options["transport"] = connect.pop("transport", "tcp")
         self.client = paho.Client(
             paho.CallbackAPIVersion.VERSION2, client_id, protocol=protocol, **options
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import uuid
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, Self
 
 from moldau.client import KafkaError
@@ -16,6 +17,7 @@ from moldau.messaging.machine.errors import (
     InvalidClientIdError,
     MessagingError,
 )
+from moldau.messaging.machine.groups import ends_with_its_consumers
 from moldau.messaging.machine.settings import MessagingSettings
 from moldau.messaging.session import AcknowledgeMode, Session
 from moldau.security.machine.jaas import PASSWORD_MECHANISMS, jaas_line
@@ -190,6 +192,10 @@ class Connection:
             self._feeds.pop(feed.group, None)
         feed.flush(5)
         feed.close()
+        if ends_with_its_consumers(feed.group):
+            # Refused as long as somebody else shares it. A program that is killed leaves it behind.
+            with suppress(KafkaError):
+                self._context.admin.delete_share_groups([feed.group], check=False)
 
     def create_temporary(self, prefix: str) -> str:
         name = f"{prefix}-{uuid.uuid4().hex}"

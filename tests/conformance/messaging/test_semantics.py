@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from moldau.client import Admin, Consumer, Producer
+from moldau.client import Admin, Consumer, NewTopic, Producer, TopicPartition
 from moldau.messaging import (
     AcknowledgeMode,
     BytesMessage,
@@ -82,6 +82,15 @@ def texts(consumer: Any, count: int) -> list[str]:
     return [consumer.receive(WAIT_S).text for _ in range(count)]
 
 
+def left_in(broker: BrokerProcess, queue: Queue) -> int | None:
+    """How much of a queue is not acknowledged; None if that is not known yet."""
+    group = f"queue:{queue.name}"
+    with Admin(bootstrap_servers=broker.bootstrap) as admin:
+        offsets = admin.list_share_group_offsets(group)[group].values()
+    lags = [each.lag for each in offsets if each.lag is not None]
+    return sum(lags) if lags else None
+
+
 # Connections and sessions.
 
 
@@ -112,6 +121,11 @@ def test_the_client_id_is_set_once_and_first(factory: ConnectionFactory) -> None
         connection.create_session()
         with pytest.raises(IllegalStateError):
             connection.client_id = "late"
+    with (
+        factory.create_connection(client_id="till") as one,
+        factory.create_connection(client_id="till") as two,
+    ):
+        assert one.client_id == two.client_id == "till"
 
 
 def test_a_closed_session_and_connection_refuse_calls(factory: ConnectionFactory) -> None:
@@ -171,8 +185,43 @@ def test_a_queue_keeps_messages_until_somebody_comes(session: Session, queue: Qu
 
 def test_messages_of_a_producer_come_in_order(session: Session, queue: Queue) -> None:
     sent = [str(number) for number in range(200)]
-    send(session, queue, *sent, delivery_mode=DeliveryMode.NON_PERSISTENT)
+    send(session, queue, *sent)
     assert texts(session.create_consumer(queue), 200) == sent
+
+
+def test_messages_of_a_group_come_in_order(
+    broker: BrokerProcess, session: Session, queue: Queue
+) -> None:
+    """Also from a queue with several partitions, of which each has its groups."""
+    with Admin(bootstrap_servers=broker.bootstrap) as admin:
+        admin.create_topics([NewTopic(queue.name, 3, 1)])
+    with session.create_producer(queue) as producer:
+        for number in range(60):
+            message = session.create_text_message(str(number))
+            message.set_property("JMSXGroupID", f"table {number % 5}")
+            producer.send(message)
+    consumer = session.create_consumer(queue)
+    got: dict[str, list[int]] = {}
+    for _ in range(60):
+        found: Any = consumer.receive(WAIT_S)
+        got.setdefault(found.get_property("JMSXGroupID"), []).append(int(found.text))
+    assert got == {f"table {group}": list(range(group, 60, 5)) for group in range(5)}
+
+
+def test_persistent_messages_are_there_when_send_returns(
+    broker: BrokerProcess, session: Session, queue: Queue
+) -> None:
+    def end() -> int:
+        with Consumer(bootstrap_servers=broker.bootstrap) as reader:
+            return sum(reader.end_offsets([TopicPartition(queue.name, 0)]).values())
+
+    send(session, queue, "first")
+    assert end() == 1
+    send(session, queue, "second", delivery_mode=DeliveryMode.NON_PERSISTENT)
+    consumer = session.create_consumer(queue)
+    modes = [consumer.receive(WAIT_S).delivery_mode for _ in range(2)]  # type: ignore[union-attr]
+    assert modes == [DeliveryMode.PERSISTENT, DeliveryMode.NON_PERSISTENT]
+    assert end() == 2
 
 
 def test_a_browser_looks_without_taking(session: Session, queue: Queue) -> None:
@@ -249,13 +298,16 @@ def test_recover_delivers_again_in_order(connection: Connection, queue: Queue) -
 
 
 def test_dups_ok_acknowledges_lazily_and_at_close(
-    factory: ConnectionFactory, session: Session, queue: Queue
+    broker: BrokerProcess, factory: ConnectionFactory, session: Session, queue: Queue
 ) -> None:
     send(session, queue, *(str(number) for number in range(25)))
     with factory.create_connection() as other:
         other.start()
         consumer = other.create_session("dups_ok").create_consumer(queue)
         assert len(texts(consumer, 24)) == 24
+        # Twenty are acknowledged, and the other four when the session is closed.
+        eventually(lambda: left_in(broker, queue) == 5, what="20 are acknowledged")
+    eventually(lambda: left_in(broker, queue) == 1, what="24 are acknowledged")
     assert texts(session.create_consumer(queue), 1) == ["24"]
 
 
@@ -356,15 +408,7 @@ def test_a_program_that_dies_in_its_commit_has_effects_once(
             assert (message.text, message.redelivered) == ("order", True)
             send(work, out, "bill of order")
             work.commit()
-        group = f"queue:{queue.name}"
-
-        def left() -> int:
-            """How much of the queue the group has not acknowledged."""
-            with Admin(bootstrap_servers=hasty.bootstrap) as admin:
-                offsets = admin.list_share_group_offsets(group)[group]
-            return sum(1 if each.lag is None else each.lag for each in offsets.values())
-
-        eventually(lambda: left() == 0, what="the order is acknowledged")
+        eventually(lambda: left_in(hasty, queue) == 0, what="the order is acknowledged")
         assert consumer.receive(0.2) is None
         bills = session.create_consumer(out)
         assert texts(bills, 1) == ["bill of order"]
@@ -397,13 +441,17 @@ def test_commit_needs_a_transacted_session(session: Session) -> None:
 
 
 def test_closing_rolls_back(factory: ConnectionFactory, session: Session, queue: Queue) -> None:
+    out = session.create_queue(new_name("out"))
     send(session, queue, "order")
     with factory.create_connection() as other:
         other.start()
         work = other.create_session(transacted=True)
         assert texts(work.create_consumer(queue), 1) == ["order"]
+        send(work, out, "bill")
         work.close()
     assert texts(session.create_consumer(queue), 1) == ["order"]
+    send(session, out, "marker")
+    assert texts(session.create_consumer(out), 1) == ["marker"]
 
 
 # Topics.
@@ -493,6 +541,15 @@ def test_consumers_share_a_subscription(
 
         eventually(all_received, what="30 messages")
     assert sorted(got, key=int) == [str(number) for number in range(30)]
+    # Only a durable one goes on while it has no consumers.
+    send(session, topic, "meanwhile")
+    with factory.create_connection() as third:
+        third.start()
+        own = third.create_session()
+        create = own.create_shared_durable_consumer if durable else own.create_shared_consumer
+        consumer = create(topic, "crew")
+        send(session, topic, "later")
+        assert texts(consumer, 2 if durable else 1)[0] == ("meanwhile" if durable else "later")
 
 
 def test_no_local_leaves_out_the_connections_own_messages(
@@ -545,9 +602,13 @@ def test_objects_are_refused_unless_pickle_is_allowed(
     with trusting.create_connection() as connection:
         connection.start()
         own = connection.create_session()
-        own.create_producer(queue).send(own.create_object_message({1, 2}))
+        for _ in range(2):
+            own.create_producer(queue).send(own.create_object_message({1, 2}))
         message: Any = own.create_consumer(queue).receive(WAIT_S)
     assert message.value == {1, 2}
+    # Whoever does not trust the writer does not get the other one.
+    send(session, queue, "text")
+    assert texts(session.create_consumer(queue), 1) == ["text"]
 
 
 def test_header_fields_and_properties_travel_as_headers(
@@ -652,12 +713,16 @@ def test_a_request_has_its_reply(connection: Connection, session: Session, queue
     assert reply.text == "re: price?"
 
 
-def test_expired_messages_are_not_delivered(session: Session, queue: Queue) -> None:
+def test_expired_messages_are_not_delivered(
+    broker: BrokerProcess, session: Session, queue: Queue
+) -> None:
     send(session, queue, "short", time_to_live=0.05)
     sent_s = time.monotonic()
     eventually(lambda: time.monotonic() > sent_s + 0.1, what="the message has expired")
     send(session, queue, "long", time_to_live=600)
     assert texts(session.create_consumer(queue), 1) == ["long"]
+    with Admin(bootstrap_servers=broker.bootstrap) as admin:
+        assert f"{queue.name}.dlq" not in admin.list_topics()
 
 
 def test_higher_priorities_come_first(session: Session, queue: Queue) -> None:
@@ -677,7 +742,8 @@ def test_delayed_messages_come_when_they_are_due(session: Session, queue: Queue)
     send(session, queue, "the consumer has joined")
     assert len(texts(consumer, 1)) == 1
     sent_s = time.time()
-    send(session, queue, "later", delivery_delay=2.0)
+    # It would have expired, if that did not count from the end of the delay.
+    send(session, queue, "later", delivery_delay=2.0, time_to_live=1.9)
     send(session, queue, "now")
     assert texts(consumer, 2) == ["now", "later"]
     assert time.time() >= sent_s + 2.0

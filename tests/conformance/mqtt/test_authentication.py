@@ -162,6 +162,7 @@ def test_auth_without_a_method_in_connect_is_an_error(guarded: int) -> None:
     with Raw(guarded) as raw:
         packet = Connect(V5, new_name("dev"), True, 60, {}, None, "alice", b"alice-secret")
         raw.send(encoding.connect(packet))
-        assert raw.connack()[0] == 0
+        code, properties = raw.connack()
+        assert (code, METHOD in properties, DATA in properties) == (0, False, False)
         raw.send(encoding.auth(AGAIN, {METHOD: "SCRAM-SHA-256", DATA: b"n,,n=sam,r=abc"}))
         assert raw.reason(PacketType.DISCONNECT) == PROTOCOL_ERROR

@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
+import os
 import random
+import signal
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,10 +16,15 @@ import pytest
 
 from moldau.client import Consumer
 from moldau.services.mqtt.machine import encoding
-from moldau.services.mqtt.machine.packets import V4, Connect
-from support.mqtt import ProxyProcess, new_name
+from moldau.services.mqtt.machine.packets import V4, V5, Connect
+from support.http_service import running
+from support.mqtt import ProxyProcess, new_name, port_of, proxy_of
+from support.mqtt_raw import Raw
 from support.processes import BrokerProcess
 from support.waiting import eventually
+
+#: A busy machine is slow, and loses nothing all the same.
+_PATIENCE_S = 300.0
 
 
 class Fleet:
@@ -81,7 +89,11 @@ def fleet_survives(
 
         def wait_for_more(what: Fleet, count: int) -> None:
             goal = len(what.acknowledged) + count
-            eventually(lambda: len(what.acknowledged) >= goal, what=f"{count} more messages")
+            eventually(
+                lambda: len(what.acknowledged) >= goal,
+                what=f"{count} more messages",
+                seconds_max=_PATIENCE_S,
+            )
 
         def disturb(what: Fleet) -> None:
             for number in range(rounds):
@@ -104,7 +116,11 @@ def fleet_survives(
             missing.difference_update(int(each.value) for each in consumer.poll(0.5))
             return not missing
 
-        eventually(none_is_missing, what="every acknowledged message is in the log")
+        eventually(
+            none_is_missing,
+            what="every acknowledged message is in the log",
+            seconds_max=_PATIENCE_S,
+        )
 
 
 def test_a_hundred_devices_while_proxies_and_the_broker_are_killed(
@@ -113,6 +129,23 @@ def test_a_hundred_devices_while_proxies_and_the_broker_are_killed(
     fleet_survives(broker, tmp_path, devices=100, rounds=2, kill_broker=True)
 
 
+def test_a_connect_that_takes_its_time_is_not_given_up(broker: BrokerProcess) -> None:
+    """`connect.timeout.ms` is for clients that send nothing, not for those that wait."""
+    with running(lambda: proxy_of(broker.bootstrap, connect_timeout_ms="200")) as service:
+        port = port_of(service.url)
+        with Raw(port) as silent, Raw(port) as waiting:
+            os.kill(broker.pid, signal.SIGSTOP)
+            try:
+                waiting.send(encoding.connect(Connect(V5, new_name("patient"), True, 60)))
+                assert silent.ended()
+                began_s = time.monotonic()
+                eventually(lambda: time.monotonic() > began_s + 1, what="five times the timeout")
+            finally:
+                os.kill(broker.pid, signal.SIGCONT)
+            assert waiting.connack()[0] == 0
+
+
+@pytest.mark.timeout(1800)
 @pytest.mark.long("the same with a thousand devices")
 def test_a_thousand_devices_while_proxies_and_the_broker_are_killed(
     broker: BrokerProcess, tmp_path: Path

@@ -102,21 +102,27 @@ def test_retained_messages_are_sent_to_new_subscriptions(proxy: int, version: in
     topic = new_name("status")
     writer, reader = Device(new_name("w"), version), Device(new_name("r"), version)
     with devices(proxy, writer):
-        for qos in range(3):
+        for qos in (1, 2):
+            writer.publish(f"{topic}/{qos}", b"replaced", qos, retain=True)
             writer.publish(f"{topic}/{qos}", f"state {qos}", qos, retain=True)
+            writer.publish(f"{topic}/{qos}", b"not retained", qos)
         writer.publish(f"{topic}/gone", b"x", retain=True)
         writer.publish(f"{topic}/gone", b"", retain=True)
-        # The message with QoS 0 is stored without an acknowledgement.
         with devices(proxy, reader):
             reader.subscribe(f"{topic}/#", 2)
-            got = {}
-            while len(got) < 3:
-                message = reader.next()
-                if message.payload:
-                    got[message.topic] = (message.payload, message.qos, message.retain)
-    assert got[f"{topic}/1"] == (b"state 1", 1, True)
-    assert got[f"{topic}/2"] == (b"state 2", 2, True)
-    assert f"{topic}/gone" not in got
+            got = {each.topic: (each.payload, each.qos, each.retain)
+                   for each in (reader.next() for _ in range(2))}  # fmt: skip
+            assert reader.has_nothing(f"{topic}/marker", writer)
+        assert got == {
+            f"{topic}/1": (b"state 1", 1, True),
+            f"{topic}/2": (b"state 2", 2, True),
+        }
+        # Stored without an acknowledgement, so it comes now or as it is published.
+        writer.publish(f"{topic}/0", b"state 0", 0, retain=True)
+        again = Device(new_name("r"), version)
+        with devices(proxy, again):
+            again.subscribe(f"{topic}/0", 2)
+            assert again.next().payload == b"state 0"
 
 
 def test_subscription_options(proxy: int) -> None:
@@ -124,6 +130,9 @@ def test_subscription_options(proxy: int) -> None:
     one, two = Device(new_name("one")), Device(new_name("two"))
     with devices(proxy, one, two):
         two.publish(f"{topic}/r", b"old", retain=True)
+        one.subscribe(f"{topic}/r", retainHandling=1)
+        assert one.next().payload == b"old"
+        one.unsubscribe(f"{topic}/r")
         one.subscribe(f"{topic}/#", noLocal=True, retainHandling=2, identifier=7)
         one.publish(f"{topic}/a", b"own")
         two.publish(f"{topic}/b", b"kept", retain=True)
@@ -214,9 +223,15 @@ def test_a_second_connection_takes_the_first_ones_place(proxy: int, version: int
 
 
 def test_an_empty_client_id_is_assigned_one(proxy: int) -> None:
-    device = Device("", 5)
-    with devices(proxy, device):
-        assert device.connack_properties.AssignedClientIdentifier.startswith("moldau-")
+    both = Device("", 5), Device("", 5)
+    with devices(proxy, *both):
+        names = {each.connack_properties.AssignedClientIdentifier for each in both}
+        assert len(names) == 2
+        assert all(name.startswith("moldau-") for name in names)
+    letters = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+    named = [Device(letters[at : at + 23]) for at in range(0, 62, 23)]
+    with devices(proxy, *named):
+        assert [each.connack.getName() for each in named] == ["Success"] * 3
 
 
 @pytest.fixture(scope="module")

@@ -28,6 +28,9 @@ from support.mqtt_raw import Raw
 from support.waiting import eventually
 
 CONNECT = encoding.connect(Connect(V5, "a-client", True, 60))
+WITH_WILL = encoding.connect(
+    Connect(V5, "a-client", True, 60, {}, Will("w/t", b"gone", 1, False), "alice", b"secret")
+)
 LOCAL_SHARED = encoding.subscribe(V5, Subscribe(1, (SubscribeRequest("$share/n/t", 1, True),)))
 
 
@@ -67,6 +70,17 @@ def connected(raw: Raw, properties: Properties | None = None) -> Raw:
         pytest.param(b"\x82\x03\x00\x01\x00", Reason.PROTOCOL_ERROR, id="SUBSCRIBE without filter"),
         pytest.param(b"\x82\x07\x00\x01\x00\x00\x01a\x40", Reason.MALFORMED_PACKET,
                      id="reserved bits of options"),
+        pytest.param(b"\x82\x07\x00\x01\x00\x00\x01\xff\x00", Reason.MALFORMED_PACKET,
+                     id="a filter to subscribe that is not UTF-8"),
+        pytest.param(b"\xa2\x06\x00\x01\x00\x00\x01\xff", Reason.MALFORMED_PACKET,
+                     id="a filter to unsubscribe that is not UTF-8"),
+        pytest.param(b"\x30\x09\x00\x01a\x04\x08\x00\x01\xffx", Reason.MALFORMED_PACKET,
+                     id="a response topic that is not UTF-8"),
+        pytest.param(b"\x30\x09\x00\x01a\x04\x03\x00\x01\xffx", Reason.MALFORMED_PACKET,
+                     id="a content type that is not UTF-8"),
+        pytest.param(b"\x30\x0c\x00\x01a\x07\x26\x00\x01n\x00\x01\xffx",
+                     Reason.MALFORMED_PACKET, id="a user property that is not UTF-8"),
+        pytest.param(b"\x32\x05\x00\x01a\x00\x01", Reason.MALFORMED_PACKET, id="no properties"),
         pytest.param(LOCAL_SHARED, Reason.PROTOCOL_ERROR, id="no local, shared"),
         pytest.param(b"\xa2\x03\x00\x01\x00", Reason.PROTOCOL_ERROR,
                      id="UNSUBSCRIBE without filter"),
@@ -97,6 +111,16 @@ def test_what_must_not_be_sent_ends_the_connection_with_a_reason(
         pytest.param(CONNECT.replace(b"MQTT\x05\x02", b"MQTT\x05\x82"), id="a user name missing"),
         pytest.param(CONNECT.replace(b"MQTT\x05\x02", b"MQTT\x05\x42"), id="a password missing"),
         pytest.param(CONNECT.replace(b"a-client", b"\xff-client"), id="not UTF-8"),
+        pytest.param(WITH_WILL.replace(b"w/t", b"w/\xff"), id="will topic not UTF-8"),
+        pytest.param(WITH_WILL.replace(b"MQTT\x05\xce", b"MQTT\x05\xde"), id="will QoS 3"),
+        pytest.param(WITH_WILL.replace(b"alice", b"\xfflice"), id="user name not UTF-8"),
+        pytest.param(
+            WITH_WILL.replace(b"MQTT\x05\xce", b"MQTT\x05\x4e"), id="a user name without its flag"
+        ),
+        pytest.param(
+            WITH_WILL.replace(b"MQTT\x05\xce", b"MQTT\x05\x8e"), id="a password without its flag"
+        ),
+        pytest.param(b"\x10\x0b\x00\x04MQTT\x05\x02\x00\x3c\x00", id="no client identifier"),
     ],
 )
 def test_a_connect_that_is_none_is_not_answered(proxy: int, data: bytes) -> None:
@@ -194,9 +218,18 @@ def test_a_reason_never_makes_a_packet_too_large(proxy: int, most: int) -> None:
         assert (first >> 4, body[:2]) == (PacketType.PUBACK, b"\x00\x03")
         assert body[2] >= 0x80
         assert (len(body) + 2 <= 30) == bool(most)
+        raw.send(encoding.publish(V5, "__own/x", b"", qos=2, packet_id=4))
+        first, body = raw.frame()
+        assert (first >> 4, body[:2]) == (PacketType.PUBREC, b"\x00\x04")
+        assert (len(body) + 2 <= 30) == bool(most)
         raw.send(b"\xe1\x00")
         first, body = raw.frame()
         assert (first >> 4, body[0]) == (PacketType.DISCONNECT, Reason.MALFORMED_PACKET)
+        assert (len(body) + 2 <= 30) == bool(most)
+    with Raw(proxy) as raw:
+        raw.send(encoding.connect(Connect(V5, "x" * 60_000, True, 60, properties)))
+        first, body = raw.frame()
+        assert (first >> 4, body[0], body[1]) == (PacketType.CONNACK, 0, 0x85)
         assert (len(body) + 2 <= 30) == bool(most)
 
 
@@ -243,7 +276,9 @@ def test_a_will_is_published_once_with_its_own_qos_and_retain_flag(
     topic = new_name("st")
     with Raw(proxy) as watcher, Raw(proxy) as dying:
         subscribed(watcher, f"{topic}/#", 1)
-        will = Will(f"{topic}/will", b"gone", 1, retain, {Property.CONTENT_TYPE: "text/plain"})
+        pairs = [("b", "1"), ("a", "2"), ("b", "3")]
+        properties = {Property.CONTENT_TYPE: "text/plain", Property.USER_PROPERTY: pairs}
+        will = Will(f"{topic}/will", b"gone", 1, retain, properties)
         dying.send(encoding.connect(Connect(V5, new_name("raw"), True, 60, {}, will)))
         assert dying.connack()[0] == 0
         # A protocol error: the proxy hangs up, and that is no DISCONNECT of the client.
@@ -252,6 +287,7 @@ def test_a_will_is_published_once_with_its_own_qos_and_retain_flag(
         found = publish_of(watcher)
         assert (found.topic, found.payload, found.qos) == (f"{topic}/will", b"gone", 1)
         assert found.properties[Property.CONTENT_TYPE] == "text/plain"
+        assert found.properties[Property.USER_PROPERTY] == pairs
         with Raw(proxy) as later:
             subscribed(later, f"{topic}/#")
             later.send(encoding.PINGREQ)
@@ -346,7 +382,8 @@ def test_a_message_that_a_client_refuses_is_not_sent_again(proxy: int, text: str
         assert raw.frame()[0] >> 4 == PacketType.PUBACK
         raw.send(encoding.subscribe(V5, Subscribe(1, (request,))))
         assert raw.frame()[0] >> 4 == PacketType.SUBACK
-        raw.send(encoding.publish(V5, f"{topic}/a", b"first", qos=1, packet_id=1))
+        # Its DUP flag is between the publisher and the proxy.
+        raw.send(encoding.publish(V5, f"{topic}/a", b"first", qos=1, packet_id=1, dup=True))
         found = publish_of(raw)
         assert (found.payload, found.dup) == (b"first", False)
         raw.send(encoding.ack(V5, PacketType.PUBACK, found.packet_id, Reason.QUOTA_EXCEEDED))
@@ -426,3 +463,180 @@ def test_what_has_begun_is_completed_after_unsubscribe_and_expiry(proxy: int) ->
         assert (first, body[:2]) == (0x62, found.packet_id.to_bytes(2, "big"))
         raw.send(encoding.ack(V5, PacketType.PUBCOMP, found.packet_id) + encoding.PINGREQ)
         assert raw.frame()[0] >> 4 == PacketType.PINGRESP
+
+
+def test_a_qos_1_identifier_is_free_after_its_acknowledgement(proxy: int) -> None:
+    """Whatever the DUP flag says. Many packets in one write, so that they are handled together."""
+    topic = new_name("st")
+    with Raw(proxy) as watcher, Raw(proxy) as raw:
+        subscribed(watcher, f"{topic}/#", 1)
+        connected(raw)
+        for dup in (False, True):
+            raw.send(encoding.publish(V5, f"{topic}/a", b"x", qos=1, packet_id=5, dup=dup))
+            assert raw.frame() == (PacketType.PUBACK << 4, b"\x00\x05")
+        several = [
+            encoding.publish(V5, f"{topic}/{number % 3}", str(number).encode(), qos=1,
+                             packet_id=number)
+            for number in range(1, 200)
+        ]  # fmt: skip
+        # In the midst of them are packets that are handled one by one.
+        several[100:100] = [
+            encoding.PINGREQ,
+            encoding.publish(V5, f"{topic}/own", b"p", qos=1, packet_id=300,
+                             properties={Property.CONTENT_TYPE: "text/plain"}),
+            encoding.publish(V5, "__own/x", b"refused", qos=1, packet_id=301),
+        ]  # fmt: skip
+        raw.send(b"".join(several))
+        acks = []
+        while len(acks) < 201:
+            first, body = raw.frame()
+            if first >> 4 == PacketType.PUBACK:
+                acks.append((int.from_bytes(body[:2], "big"), len(body) > 2 and body[2] >= 0x80))
+        numbers = [*range(1, 101), 300, 301, *range(101, 200)]
+        assert acks == [(number, number == 301) for number in numbers]
+        payloads = []
+        while len(payloads) < 202:
+            found = publish_of(watcher)
+            payloads.append(found.payload)
+            watcher.send(encoding.ack(V5, PacketType.PUBACK, found.packet_id))
+        assert sorted(payloads) == sorted(
+            [b"x", b"x", b"p", *(str(number).encode() for number in range(1, 200))]
+        )
+
+
+def test_other_packets_are_answered_while_the_receive_maximum_is_reached(proxy: int) -> None:
+    topic = new_name("st")
+    with Raw(proxy) as raw:
+        connected(raw, {Property.RECEIVE_MAXIMUM: 1})
+        request = SubscribeRequest(f"{topic}/#", 1)
+        raw.send(encoding.subscribe(V5, Subscribe(1, (request,))))
+        assert raw.frame()[0] >> 4 == PacketType.SUBACK
+        for number in (1, 2):
+            raw.send(encoding.publish(V5, f"{topic}/a", b"%d" % number, qos=1, packet_id=number))
+        kinds = []
+        while kinds.count(PacketType.PUBACK) < 2 or PacketType.PUBLISH not in kinds:
+            first, body = raw.frame()
+            kinds.append(PacketType(first >> 4))
+            if kinds[-1] == PacketType.PUBLISH:
+                found = decode_packet(first, body, V5)
+        raw.send(encoding.PINGREQ)
+        raw.send(encoding.subscribe(V5, Subscribe(2, (SubscribeRequest(f"{topic}-other", 1),))))
+        following = [PacketType(raw.frame()[0] >> 4) for _ in range(2)]
+        assert following == [PacketType.PINGRESP, PacketType.SUBACK]
+        assert kinds.count(PacketType.PUBLISH) == 1
+        assert isinstance(found, Publish)
+        raw.send(encoding.ack(V5, PacketType.PUBACK, found.packet_id))
+        assert publish_of(raw).payload == b"2"
+
+
+def test_topic_aliases_end_with_their_connection(proxy: int) -> None:
+    topic, name = new_name("st"), new_name("raw")
+    with Raw(proxy) as raw:
+        raw.send(encoding.connect(Connect(V5, name, True, 60)))
+        code, properties = raw.connack()
+        assert code == 0
+        for alias in (1, properties[Property.TOPIC_ALIAS_MAXIMUM]):
+            given: Properties = {Property.TOPIC_ALIAS: alias}
+            for text in (f"{topic}/a", ""):
+                raw.send(encoding.publish(V5, text, b"", qos=1, packet_id=1, properties=given))
+                assert raw.reason(PacketType.PUBACK) == 0
+    with Raw(proxy) as raw:
+        raw.send(encoding.connect(Connect(V5, name, False, 60)))
+        assert raw.connack()[0] == 0
+        raw.send(encoding.publish(V5, "", b"", qos=1, packet_id=1, properties=given))
+        assert raw.reason(PacketType.DISCONNECT) == Reason.PROTOCOL_ERROR
+
+
+def test_aliases_are_sent_as_far_as_the_client_takes_them(proxy: int) -> None:
+    topic = new_name("st")
+    with Raw(proxy) as one, Raw(proxy) as none, Raw(proxy) as writer:
+        connected(one, {Property.TOPIC_ALIAS_MAXIMUM: 1})
+        connected(none)
+        for each in (one, none):
+            each.send(encoding.subscribe(V5, Subscribe(1, (SubscribeRequest(f"{topic}/#", 0),))))
+            assert each.frame()[0] >> 4 == PacketType.SUBACK
+        connected(writer)
+        for level in "aba":
+            writer.send(encoding.publish(V5, f"{topic}/{level}", b"", qos=1, packet_id=1))
+            assert writer.reason(PacketType.PUBACK) == 0
+        aliases = [publish_of(one).properties.get(Property.TOPIC_ALIAS) for _ in range(3)]
+        assert aliases == [1, None, 1]
+        assert not any(Property.TOPIC_ALIAS in publish_of(none).properties for _ in range(3))
+
+
+def come_back(proxy: int, name: str, *, clean: bool = False) -> Raw:
+    raw = Raw(proxy)
+    raw.send(encoding.connect(Connect(V5, name, clean, 60, {Property.SESSION_EXPIRY: 600})))
+    return raw
+
+
+@pytest.mark.parametrize("text", ["%s/#", "$share/group/%s/#"], ids=["own", "shared"])
+def test_qos_2_goes_on_where_the_connection_ended(proxy: int, text: str) -> None:
+    """Also a message of a shared subscription, which then is nobody else's."""
+    topic, name = new_name("st"), new_name("raw")
+    with Raw(proxy) as writer, Raw(proxy) as other:
+        connected(writer).send(encoding.publish(V5, f"{topic}/old", b"", qos=1, packet_id=9))
+        assert writer.reason(PacketType.PUBACK) == 0
+        with come_back(proxy, name, clean=True) as raw:
+            assert raw.connack()[0] == 0
+            raw.send(encoding.subscribe(V5, Subscribe(1, (SubscribeRequest(text % topic, 2),))))
+            assert raw.frame()[0] >> 4 == PacketType.SUBACK
+            kept: Properties = {Property.CONTENT_TYPE: "text/plain"}
+            writer.send(encoding.publish(V5, f"{topic}/a", b"first", qos=2, packet_id=1,
+                                         properties=kept))  # fmt: skip
+            assert writer.reason(PacketType.PUBREC) == 0
+            found = publish_of(raw)
+            assert (found.payload, found.qos, found.dup) == (b"first", 2, False)
+        subscribed(other, text % topic, 2)
+        with come_back(proxy, name) as raw:
+            again = publish_of(raw)
+            assert (again.packet_id, again.payload, again.dup) == (found.packet_id, b"first", True)
+            assert again.properties == kept
+            raw.send(encoding.ack(V5, PacketType.PUBREC, found.packet_id))
+            assert raw.frame() == (0x62, found.packet_id.to_bytes(2, "big"))
+        with come_back(proxy, name) as raw:
+            assert raw.connack()[0] == 0
+            # PUBREL and not PUBLISH, until PUBCOMP comes.
+            assert raw.frame() == (0x62, found.packet_id.to_bytes(2, "big"))
+            raw.send(encoding.ack(V5, PacketType.PUBCOMP, found.packet_id) + encoding.PINGREQ)
+            assert raw.frame()[0] >> 4 == PacketType.PINGRESP
+            raw.send(encoding.unsubscribe(V5, Unsubscribe(7, (text % topic,))))
+            assert raw.frame()[0] >> 4 == PacketType.UNSUBACK
+        if text.startswith("$share"):
+            writer.send(encoding.publish(V5, f"{topic}/a", b"second", qos=1, packet_id=2))
+            assert publish_of(other).payload == b"second"
+
+
+def test_a_shared_qos_2_message_of_a_session_that_has_ended_is_for_nobody(proxy: int) -> None:
+    topic = new_name("st")
+    text = f"$share/group/{topic}/#"
+    with Raw(proxy) as writer, Raw(proxy) as other:
+        connected(writer).send(encoding.publish(V5, f"{topic}/old", b"", qos=1, packet_id=9))
+        assert writer.reason(PacketType.PUBACK) == 0
+        with Raw(proxy) as raw:
+            subscribed(raw, text, 2)
+            writer.send(encoding.publish(V5, f"{topic}/a", b"first", qos=2, packet_id=1))
+            assert writer.reason(PacketType.PUBREC) == 0
+            assert publish_of(raw).payload == b"first"
+        subscribed(other, text, 1)
+        writer.send(encoding.publish(V5, f"{topic}/a", b"second", qos=2, packet_id=2))
+        found = publish_of(other)
+        # With the QoS that was granted.
+        assert (found.payload, found.qos) == (b"second", 1)
+
+
+def test_what_was_in_flight_survives_clients_that_come_and_go_at_once(proxy: int) -> None:
+    """A client that hangs up while its session is being restored finds it as it was."""
+    topic, name = new_name("st"), new_name("raw")
+    with come_back(proxy, name, clean=True) as raw:
+        assert raw.connack()[0] == 0
+        raw.send(encoding.subscribe(V5, Subscribe(1, (SubscribeRequest(f"{topic}/#", 1),))))
+        assert raw.frame()[0] >> 4 == PacketType.SUBACK
+        raw.send(encoding.publish(V5, f"{topic}/a", b"unseen", qos=1, packet_id=1))
+        assert publish_of(raw).payload == b"unseen"
+    for _ in range(10):
+        with come_back(proxy, name) as raw:
+            assert raw.connack()[0] == 0
+    with come_back(proxy, name) as raw:
+        found = publish_of(raw)
+        assert (found.payload, found.dup) == (b"unseen", True)

@@ -37,7 +37,7 @@ CLIENTS = [
     (Admin, AsyncAdmin),
 ]
 #: Methods that only one of two clients has.
-ALONE = {"start", "leave"}
+ALONE = {"start", "leave", "send_nowait"}
 #: The words differ, as the thread does.
 OWN_WORDS = {"send", "close", "transaction"}
 

@@ -132,3 +132,30 @@ def test_like_takes_linear_time() -> None:
     seconds(1000)
     # A pattern that backtracks would not end.
     assert seconds(100_000) < 20
+
+
+@pytest.mark.parametrize(
+    "term",
+    [
+        pytest.param("size = 3 AND ", id="conjunction"),
+        pytest.param("NOT urgent OR ", id="negation"),
+        pytest.param("size + 1 - 1 * 2 > 0 AND ", id="arithmetic"),
+        pytest.param("colour NOT IN ('a', 'b', 'c') AND ", id="list"),
+        pytest.param("(missing IS NULL) AND ", id="parentheses"),
+    ],
+)
+def test_parsing_and_evaluating_take_linear_time(term: str) -> None:
+    def seconds(size: int) -> float:
+        text = term * (size // len(term)) + "urgent"
+        best = 1e9
+        for _ in range(3):
+            began = time.process_time()
+            selector = parse_selector(text)
+            assert selector is not None
+            selector(VALUES)
+            best = min(best, time.process_time() - began)
+        return best
+
+    seconds(1000)
+    # Sixteen times the length: 256 times the time, if it were quadratic.
+    assert seconds(64_000) < 80 * seconds(4_000)

@@ -27,6 +27,17 @@ def test_listeners() -> None:
     ]  # fmt: skip
     with pytest.raises(ConfigError, match="mqtt://host:port"):
         config(listeners="http://localhost:1")
+    found = config(listeners="ws://:8083,wss://0.0.0.0:8084")
+    assert [listener_url(each) for each in found.listeners] == [
+        "ws://127.0.0.1:8083/mqtt", "wss://0.0.0.0:8084/mqtt",
+    ]  # fmt: skip
+
+
+def test_websockets_need_wsproto(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("moldau.services.mqtt.config.find_spec", lambda name: None)
+    config(listeners="mqtt://:1883")
+    with pytest.raises(ConfigError, match=r"need wsproto: .*moldau\[mqtt\]"):
+        config(listeners="mqtt://:1883,ws://:8083")
 
 
 def test_brokers_with_passwords_are_asked() -> None:

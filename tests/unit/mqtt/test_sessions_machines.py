@@ -6,10 +6,18 @@ import json
 
 import pytest
 
+from moldau.client.errors import (
+    InvalidTopicError,
+    KafkaTimeoutError,
+    NotLeaderOrFollowerError,
+    RecordTooLargeError,
+    TopicAuthorizationFailedError,
+)
+from moldau.services.mqtt.machine.decoding import decode_packet
 from moldau.services.mqtt.machine.flow import read_flow, write_flow
 from moldau.services.mqtt.machine.inbound import Aliases, Inbound, Pending
 from moldau.services.mqtt.machine.outbound import RELEASED, SENT, Delivery, Outbound
-from moldau.services.mqtt.machine.packets import PacketType, SubscribeRequest, Will
+from moldau.services.mqtt.machine.packets import V5, PacketType, SubscribeRequest, Will
 from moldau.services.mqtt.machine.reasons import MqttError, Reason
 from moldau.services.mqtt.machine.records import Message, property_headers, read_message
 from moldau.services.mqtt.machine.session_book import (
@@ -20,6 +28,7 @@ from moldau.services.mqtt.machine.session_book import (
     will_value,
 )
 from moldau.services.mqtt.machine.subscriptions import Subscription, delivery_of
+from moldau.services.mqtt.publishing import reason_of
 
 
 def outbound(receive_max: int = 2, count_max: int = 10) -> Outbound:
@@ -112,6 +121,30 @@ def test_acknowledgements_leave_in_order() -> None:
     assert (inbound.waiting, inbound.unfinished) == (1, 1)
 
 
+def test_errors_have_reasons_that_acknowledgements_may_have() -> None:
+    """What PUBACK and PUBREC may have (3.4.2.1), whatever went wrong."""
+    allowed = {0x80, 0x83, 0x87, 0x90, 0x91, 0x97, 0x99}
+    errors = [
+        TopicAuthorizationFailedError("no"),
+        InvalidTopicError("no"),
+        RecordTooLargeError("no"),
+        KafkaTimeoutError("no"),
+        NotLeaderOrFollowerError("no"),
+        MqttError(Reason.TOPIC_NAME_INVALID, "no"),
+        MqttError(Reason.QUOTA_EXCEEDED, "no"),
+    ]
+    assert {reason_of(each)[0] for each in errors} <= allowed
+    assert {code for code in range(256) if decodes(code)} >= allowed
+
+
+def decodes(code: int) -> bool:
+    try:
+        decode_packet(0x40, bytes((0, 1, code)), V5)
+    except MqttError:
+        return False
+    return True
+
+
 def test_aliases() -> None:
     aliases = Aliases(2)
     assert aliases.resolve("a/b", 1) == "a/b"
@@ -127,14 +160,25 @@ def test_the_flow_is_read_as_it_was_written() -> None:
     logged = Delivery(Message("a", b"x", partition=("t", 3), offset=7), 2, True, (4, 5))
     kept = Delivery(Message("r", b"\xff", properties={0x26: [("a", "b")]}), 1, True)
     shared = Delivery(Message("s", b""), 1, token=object())
-    for each in (logged, kept, shared):
+    # With QoS 2 it is the session's once it was sent.
+    exact = Delivery(Message("s", b"x", properties={0x03: "text/plain"}), 2, token=object())
+    for each in (logged, kept, shared, exact):
         out.offer(each)
         out.take(0)
     out.receive(1, failed=False)
     inbound.pending[6] = Pending("id", 123, "a/b", certain=True)
     flow = read_flow(json.loads(write_flow({("t", 3): 9, ("u", 0): 1}, out, inbound)))
     assert flow.positions == {("t", 3): 9, ("u", 0): 1}
-    first, second = flow.in_flight
+    first, second, third = flow.in_flight
+    assert third.message is not None
+    assert (third.packet_id, third.message.properties) == (4, {0x03: "text/plain"})
+    # What is not restored yet is not forgotten.
+    again = read_flow(json.loads(write_flow(flow.positions, outbound(), inbound, flow)))
+    assert (again.positions, len(again.in_flight)) == (flow.positions, 3)
+    for one, other in zip(again.in_flight, flow.in_flight, strict=True):
+        assert (one.packet_id, one.stage, one.place, one.offset) == (
+            other.packet_id, other.stage, other.place, other.offset,
+        )  # fmt: skip
     assert (first.packet_id, first.stage, first.place, first.offset) == (1, RELEASED, ("t", 3), 7)
     assert first.subscription_ids == (4, 5)
     assert second.message is not None

@@ -18,6 +18,7 @@ _EXAMPLES = """\
 examples:
   moldau mqtt start
   moldau mqtt start --port 1884 --bootstrap-server kafka1:9092
+  moldau mqtt start --ws-port 8083
   moldau mqtt start mqtt.properties --override packet.size.max=100000
 """
 
@@ -26,6 +27,7 @@ def add_arguments(parser: Parser) -> None:
     parser.epilog = _EXAMPLES
     start = parser.add_commands().add("start", "run the proxy until Ctrl-C")
     add_service_arguments(start, what="proxy", port=1883, brokers="of the cluster")
+    start.add_argument("--ws-port", metavar="PORT", help="MQTT over websockets here, at /mqtt")
     start.add_argument("--metrics-port", metavar="PORT", help="serve /metrics here, for Prometheus")
 
 
@@ -53,6 +55,9 @@ def _properties(arguments: argparse.Namespace, environment: Mapping[str, str]) -
     properties = service_properties(arguments)
     if arguments.port is not None:
         properties["listeners"] = f"mqtt://127.0.0.1:{arguments.port}"
+    if arguments.ws_port is not None:
+        listeners = properties.get("listeners") or "mqtt://127.0.0.1:1883"
+        properties["listeners"] = f"{listeners},ws://127.0.0.1:{arguments.ws_port}"
     if arguments.metrics_port is not None:
         properties["moldau.metrics.port"] = arguments.metrics_port
     if arguments.bootstrap_server is not None:
@@ -68,7 +73,8 @@ def _properties(arguments: argparse.Namespace, environment: Mapping[str, str]) -
 
 
 def _ready_text(urls: list[str], config: Values, metrics_url: str | None) -> str:
-    host, _, port = urls[0].split("://")[1].rpartition(":")
+    url = next((each for each in urls if each.startswith("mqtt")), urls[0])
+    host, _, port = url.split("://")[1].removesuffix("/mqtt").rpartition(":")
     host = host.strip("[]").replace("0.0.0.0", "127.0.0.1")
     rules = ", ".join(config["rules"]) or "none; sensors/7/temp is the topic sensors"
     return "\n".join(

@@ -42,6 +42,7 @@ class AsyncProducer:
     ) -> None:
         self._core = ProducerCore(producer_settings(config, settings))
         self._path = self._core.path
+        self._intercepts = bool(self._core.interceptors)
         self._starting: asyncio.Task[None] | None = None
         self._started = False
         self._closed = False
@@ -101,6 +102,29 @@ class AsyncProducer:
             self._batches_seen = self._path.batch_count
             await asyncio.sleep(0)
         return future
+
+    def send_nowait(
+        self,
+        topic: str,
+        value: Any = None,
+        key: Any = None,
+        partition: int | None = None,
+        timestamp: int | None = None,
+        headers: Any = None,
+        on_delivery: DeliveryCallback | None = None,
+    ) -> RecordFuture | None:
+        """Append a record as `send` does, but only if that needs no waiting: else None.
+
+        For callbacks of the loop, which cannot await. Of a record that gives None nothing was
+        taken: its topic is not known yet, `buffer.memory` is full, or interceptors are configured.
+
+        >>> future = producer.send_nowait("orders", b"two beers")
+        >>> if future is not None: future.add_done_callback(print)
+        """
+        if not self._started or self._intercepts:
+            return None
+        future = self._path.send(topic, value, key, partition, timestamp, headers, on_delivery)
+        return None if isinstance(future, Outgoing) else future
 
     async def _send_slowly(self, outgoing: Outgoing) -> RecordFuture:
         core = self._core

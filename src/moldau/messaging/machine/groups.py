@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["durable_group", "queue_group", "shared_group"]
+__all__ = ["durable_group", "ends_with_its_consumers", "queue_group", "shared_group"]
 
 
 def queue_group(queue: str) -> str:
@@ -11,6 +11,11 @@ def queue_group(queue: str) -> str:
 
 def durable_group(client_id: str, name: str) -> str:
     return f"durable:{client_id}:{name}"
+
+
+def ends_with_its_consumers(group: str) -> bool:
+    """Whether it is a shared subscription that is not durable."""
+    return group.startswith("shared:")
 
 
 def shared_group(client_id: str | None, name: str, topic: str, *, durable: bool) -> str:

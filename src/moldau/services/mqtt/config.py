@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from typing import Any, Final
 
 from moldau.config.definition import ConfigDef
@@ -16,13 +17,15 @@ from moldau.config.suggestions import did_you_mean
 from moldau.config.table import parse_table
 from moldau.http.keys import HTTP_KEYS
 from moldau.http.machine.listeners import LOOPBACK, Listener, parse_listeners
+from moldau.installation import pip_install
 from moldau.services.mqtt.machine.mapping import Mapper, is_kafka_topic, parse_rules
 
-__all__ = ["DEFAULT_PORT", "MQTT_KEYS", "MqttConfig", "listener_url"]
+__all__ = ["DEFAULT_PORT", "MQTT_KEYS", "MqttConfig", "is_websocket", "listener_url"]
 
 DEFAULT_PORT: Final = 1883
+_WEBSOCKETS: Final = ("ws", "wss")
 _PREFIXES: Final = ("client.", "producer.", "consumer.", "admin.", "rule.")
-_PROTOCOLS: Final = ("mqtt:http", "mqtts:https")
+_PROTOCOLS: Final = ("mqtt:http", "mqtts:https", "ws:http", "wss:https")
 
 _TABLE = parse_table("""
 bootstrap.servers                list     []        h  *
@@ -33,6 +36,7 @@ fallback.topic                   string   mqtt      m
 authentication.method            string   AUTO      h  {AUTO,NONE,BROKER}
 allow.anonymous                  boolean  false     h
 ssl.client.authentication        string   NONE      m  {NONE,REQUESTED,REQUIRED}
+websocket.origins                list     []        m  *
 connections.max                  int      100000    m  >=1
 connect.timeout.ms               int      10000     m  >=1
 keep.alive.max.s                 int      0         m  0..65535
@@ -166,13 +170,24 @@ def _listeners(texts: list[str]) -> tuple[Listener, ...]:
         return (Listener("mqtt", False, LOOPBACK, DEFAULT_PORT),)
     found = parse_listeners(texts, default_port=DEFAULT_PORT, protocols=_PROTOCOLS)
     for each in found:
-        if each.name not in ("mqtt", "mqtts"):
+        if each.name not in ("mqtt", "mqtts", *_WEBSOCKETS):
             raise ConfigError.invalid(
-                "listeners", ",".join(texts), "use mqtt://host:port or mqtts://host:port"
+                "listeners",
+                ",".join(texts),
+                "use mqtt://host:port, mqtts://host:port, ws://host:port or wss://host:port",
+            )
+        if each.name in _WEBSOCKETS and find_spec("wsproto") is None:
+            raise ConfigError.invalid(
+                "listeners", ",".join(texts), f"websockets need wsproto: {pip_install('mqtt')}"
             )
     return found
 
 
 def listener_url(listener: Listener) -> str:
     host = f"[{listener.host}]" if ":" in listener.host else listener.host
-    return f"{listener.name}://{host}:{listener.port}"
+    path = "/mqtt" if is_websocket(listener) else ""
+    return f"{listener.name}://{host}:{listener.port}{path}"
+
+
+def is_websocket(listener: Listener) -> bool:
+    return listener.name in _WEBSOCKETS

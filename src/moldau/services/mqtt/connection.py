@@ -83,14 +83,17 @@ class Connection(asyncio.Protocol):
             return
         limit = self._config["write.buffer.bytes.max"]
         self._transport.set_write_buffer_limits(high=limit)  # type: ignore[union-attr]
-        timeout_s = self._config["connect.timeout.ms"] / 1000
-        self._timer = self._loop.call_later(timeout_s, self._connect_timed_out)
+        self._time_connect()
 
     def data_received(self, data: bytes) -> None:
         if self.lost:
             return
         self._last_s = self._loop.time()
         self._metrics.bytes_received_total += len(data)
+        if self._worker is None and self._handling is not None:
+            data = self._framer.join(data)
+            done = self._handling.at_once(data)
+            data = data[done:] if done else data
         inbox = self._inbox
         try:
             for item in self._framer.feed(data):
@@ -235,8 +238,15 @@ class Connection(asyncio.Protocol):
 
     # Time.
 
+    def _time_connect(self) -> None:
+        timeout_s = self._config["connect.timeout.ms"] / 1000
+        self._timer = self._loop.call_later(timeout_s, self._connect_timed_out)
+
     def _connect_timed_out(self) -> None:
-        if self._handling is None:
+        if self._worker is not None:
+            # It has come, and is being handled: many clients that connect at once take a while.
+            self._time_connect()
+        elif self._handling is None:
             logger.info("a connection is closed: no CONNECT within connect.timeout.ms")
             if self._transport is not None:
                 self._transport.abort()

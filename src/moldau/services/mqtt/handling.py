@@ -11,6 +11,7 @@ from moldau.services.mqtt.backend import Backend
 from moldau.services.mqtt.clients import ClientSet
 from moldau.services.mqtt.incoming import Incoming, Line
 from moldau.services.mqtt.machine import encoding
+from moldau.services.mqtt.machine._plain_packets import plain_packets
 from moldau.services.mqtt.machine.flow import Flow
 from moldau.services.mqtt.machine.outbound import Delivery
 from moldau.services.mqtt.machine.packets import (
@@ -35,6 +36,8 @@ from moldau.services.mqtt.session import Session
 
 __all__ = ["Handling"]
 
+#: Plain packets that are handled before others get their turn.
+_RUN_MAX: Final = 2000
 _RECEIVE_DEFAULT: Final = 65_535
 _NEVER: Final = 0xFFFFFFFF
 _SHARE_ONLY: Final = "$share/"
@@ -149,6 +152,31 @@ class Handling:
 
     # Everything else.
 
+    def at_once(self, data: bytes) -> int:
+        """Handle the plain packets that the data begins with, as far as nothing has to be waited
+        for; how many bytes they were."""
+        session = self.session
+        if session.ended:
+            return 0
+        line, config = self._line, self._backend.config
+        count_max = _RUN_MAX
+        if line.version == V5:
+            inbound = session.inbound
+            count_max = min(count_max, inbound.receive_max - inbound.unfinished)
+        messages, acknowledged, end = plain_packets(
+            data, line.version, config["packet.size.max"], count_max
+        )
+        if messages:
+            done = self._incoming.on_plain(messages)
+            if done < len(messages):
+                end = messages[done - 1][3] if done else 0
+                # PUBACKs that come later are handled later.
+                messages, acknowledged, end = plain_packets(data[:end], line.version, end, _RUN_MAX)
+        if acknowledged:
+            session.on_pubacks(acknowledged)
+        self._backend.metrics.packets_received_total += len(messages) + len(acknowledged)
+        return end
+
     async def handle(self, packet: Packet) -> None:
         """Raises MqttError for what ends the connection, KafkaError."""
         session = self.session
@@ -174,7 +202,7 @@ class Handling:
     def _on_ack(self, packet: Ack) -> None:
         session = self.session
         if packet.kind == PacketType.PUBACK:
-            session.on_puback(packet.packet_id)
+            session.on_pubacks([packet.packet_id])
         elif packet.kind == PacketType.PUBREC:
             session.on_pubrec(packet.packet_id, packet.reason)
         elif packet.kind == PacketType.PUBCOMP:

@@ -12,6 +12,7 @@ from moldau.client import KafkaError
 from moldau.services.mqtt.backend import Backend
 from moldau.services.mqtt.clients import ClientSet
 from moldau.services.mqtt.machine import encoding
+from moldau.services.mqtt.machine._plain_packets import pubacks
 from moldau.services.mqtt.machine.inbound import Aliases, Pending, Receipt
 from moldau.services.mqtt.machine.outbound import Delivery
 from moldau.services.mqtt.machine.packets import V5, PacketType, Publish
@@ -61,6 +62,8 @@ class Incoming:
         self._headers = base_headers(session.client_id)
         self._aliases = Aliases(backend.config["topic.alias.maximum"])
         self._acks_due = False
+        #: The acknowledgement whose record is waited for.
+        self._watched: Receipt | None = None
         #: QoS 2 messages that are not in the log yet, the first `_stored` of them stored.
         self._unsent: deque[tuple[Publish, Receipt, Pending]] = deque()
         self._stored = 0
@@ -71,6 +74,28 @@ class Incoming:
     def close(self) -> None:
         """The connection is gone: nobody waits any more."""
         self._sent.set()
+
+    def on_plain(self, messages: list[tuple[bytes, bytes, int, int]]) -> int:
+        """Publish messages that need no waiting; how many of them were, for the others take the
+        long way."""
+        futures = self._backend.publisher.publish_at_once(self._clients, self._headers, messages)
+        begin = self._session.inbound.begin_sent
+        for (_, _, packet_id, _), future in zip(messages, futures, strict=False):
+            if packet_id:
+                begin(packet_id, future)
+        self._backend.metrics.messages_received_total += len(futures)
+        self._watch()
+        return len(futures)
+
+    def _watch(self) -> None:
+        """Wait for the first of the acknowledgements only: no other can leave before it."""
+        first = self._session.inbound.first
+        if first is not None and first.sent is not None and first is not self._watched:
+            self._watched = first
+            first.sent.add_done_callback(self._on_sent)
+
+    def _on_sent(self, _: object) -> None:
+        self._write_acks_soon()
 
     async def on_publish(self, packet: Publish) -> None:
         self._backend.metrics.messages_received_total += 1
@@ -194,6 +219,9 @@ class Incoming:
             receipt.reason = Reason.SUCCESS
         else:
             receipt.reason, receipt.text = reason_of(error)
+        self._write_acks_soon()
+
+    def _write_acks_soon(self) -> None:
         if not self._acks_due:
             # All acknowledgements of a batch leave together.
             self._acks_due = True
@@ -204,8 +232,15 @@ class Incoming:
         line = self._line
         version = line.version
         parts: list[bytes] = []
-        for receipt in self._session.inbound.ready():
+        plain: list[int] = []
+        for receipt in self._session.inbound.ready(_settle):
             reason = receipt.reason or 0
+            if not reason and receipt.kind == PacketType.PUBACK:
+                plain.append(receipt.packet_id)
+                continue
+            if plain:
+                parts.append(pubacks(plain))
+                plain.clear()
             if reason and version != V5:
                 # 3.1.1 cannot refuse a message, and acknowledging it would be a lie.
                 line.write(b"".join(parts))
@@ -213,5 +248,21 @@ class Incoming:
                 return
             properties = line.reason_properties(receipt.text) if reason else NO_PROPERTIES
             parts.append(encoding.ack(version, receipt.kind, receipt.packet_id, reason, properties))
+        if plain:
+            parts.append(pubacks(plain))
         if parts:
             line.write(b"".join(parts))
+        self._watch()
+
+
+def _settle(receipt: Receipt) -> bool:
+    """Look what became of the record of a plain message; False if that is not known yet."""
+    sent = receipt.sent
+    if sent is None or not sent.done():
+        return False
+    error = sent.exception()
+    if error is None:
+        receipt.reason = 0
+    else:
+        receipt.reason, receipt.text = reason_of(error)
+    return True

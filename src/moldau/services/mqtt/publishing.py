@@ -12,6 +12,8 @@ import asyncio
 import logging
 import uuid
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
 from typing import Any, Final
 
 from moldau.client import KafkaError, TopicPartition
@@ -20,6 +22,7 @@ from moldau.client.errors import (
     InvalidTopicError,
     RecordTooLargeError,
 )
+from moldau.client.producer import RecordFuture
 from moldau.clock import Clock
 from moldau.services.mqtt.clients import Clients, ClientSet
 from moldau.services.mqtt.config import MqttConfig
@@ -58,6 +61,20 @@ def reason_of(error: Exception) -> tuple[Reason, str]:
     return Reason.IMPLEMENTATION_SPECIFIC_ERROR, str(error)
 
 
+def _note(written: dict[TopicPartition, int], future: RecordFuture) -> None:
+    """Where the partition ends once the record is there. All records of a batch arrive together,
+    so that the first of them does for all."""
+    if future.where()[1] == 0:
+        future.add_done_callback(partial(_note_end, written))
+
+
+def _note_end(written: dict[TopicPartition, int], future: RecordFuture) -> None:
+    if future.exception() is None:
+        metadata = future.metadata()
+        key = TopicPartition(metadata.topic, metadata.partition)
+        written[key] = metadata.offset + future.where()[0].record_count
+
+
 class Publisher:
     def __init__(
         self, config: MqttConfig, clients: Clients, retained: RetainedStore, clock: Clock
@@ -79,6 +96,33 @@ class Publisher:
                 Reason.TOPIC_NAME_INVALID, f"{topic[:100]!r} is mapped to no Kafka topic"
             )
         return found
+
+    def publish_at_once(
+        self,
+        clients: ClientSet,
+        headers: Sequence[Sequence[tuple[str, bytes]]],
+        messages: Sequence[tuple[bytes, bytes, int, int]],
+    ) -> list[RecordFuture]:
+        """Append plain messages, up to the first that would have to wait or is refused; the futures
+        of those that were appended. `headers` are by QoS."""
+        target_of, known = self._mapper.plain_target, self._known
+        send = clients.producer.send_nowait
+        sent: list[RecordFuture] = []
+        with suppress(KafkaError):
+            # Whoever takes the long way meets the same error, and says so to the client.
+            for raw, payload, packet_id, _ in messages:
+                target = target_of(raw)
+                if target is None or target.topic not in known:
+                    break
+                own = headers[1 if packet_id else 0]
+                if target.headers:
+                    own = [*own, *target.headers]
+                future = send(target.topic, payload, target.key, None, None, own)
+                if future is None:
+                    break
+                sent.append(future)
+                _note(clients.written, future)
+        return sent
 
     async def publish(
         self,
@@ -105,19 +149,16 @@ class Publisher:
             on_delivery = self._after_delivery(packet, headers, done)
         elif done is not None:
             finish = done
-            written = clients.written
 
             def on_delivery(metadata: Any, error: Exception | None) -> None:
-                if error is None:
-                    key = TopicPartition(metadata.topic, metadata.partition)
-                    written[key] = metadata.offset + 1
                 finish(error)
 
         timestamp = None if pending is None else pending.since_ms
         try:
-            await clients.producer.send(
+            future = await clients.producer.send(
                 target.topic, packet.payload, target.key, None, timestamp, headers, on_delivery
             )
+            _note(clients.written, future)
         except BaseException:
             if pending is not None:
                 self._settle(pending.message_id, False)
@@ -163,8 +204,6 @@ class Publisher:
 
         def on_delivery(metadata: Any, error: Exception | None) -> None:
             if error is None:
-                key = TopicPartition(metadata.topic, metadata.partition)
-                self._clients.written[key] = metadata.offset + 1
                 task = asyncio.get_running_loop().create_task(store())
                 self._tasks.add(task)
                 task.add_done_callback(self._tasks.discard)

@@ -7,6 +7,7 @@ import itertools
 import logging
 import socket
 import ssl
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
@@ -19,7 +20,7 @@ from moldau.metrics.endpoint import MetricsEndpoint
 from moldau.security.server_contexts import ServerContexts
 from moldau.services.mqtt.backend import Backend
 from moldau.services.mqtt.clients import Clients
-from moldau.services.mqtt.config import MqttConfig, listener_url
+from moldau.services.mqtt.config import MqttConfig, is_websocket, listener_url
 from moldau.services.mqtt.connection import Connection
 from moldau.services.mqtt.publishing import Publisher
 from moldau.services.mqtt.retained import RetainedStore
@@ -101,7 +102,7 @@ class MqttService:
         context = None if each.tls is None else each.tls.current()
         # A server closes the socket that it was given: it gets a copy.
         server = await asyncio.get_running_loop().create_server(
-            lambda: Connection(self.backend),
+            self._maker(each.listener),
             sock=each.socket.dup(),
             ssl=context,
             backlog=_BACKLOG,
@@ -109,6 +110,15 @@ class MqttService:
         previous, each.server, each.context = each.server, server, context
         if previous is not None:
             previous.close()
+
+    def _maker(self, listener: Listener) -> Callable[[], asyncio.Protocol]:
+        if not is_websocket(listener):
+            return lambda: Connection(self.backend)
+        # Imported late: it needs wsproto, which others do not.
+        from moldau.services.mqtt.websocket import WebSocketLine
+
+        origins = frozenset(self.backend.config["websocket.origins"])
+        return lambda: WebSocketLine(lambda: Connection(self.backend), origins)
 
     async def stop(self) -> None:
         """Clients get DISCONNECT; their sessions are stored."""

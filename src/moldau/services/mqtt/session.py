@@ -93,6 +93,8 @@ class Session:
         self.inbound = Inbound(config["receive.maximum"])
         #: Where to read on, for a session that is not where the hub is; None for one that is.
         self.behind: dict[TopicPartition, int] | None = None
+        #: The stored flow, until what it has in flight is restored.
+        self.unrestored: Flow | None = None
         self._catch_up: CatchUp | None = None
         self._retained: deque[Delivery] = deque()
         self._after: list[Callable[[], None]] = []
@@ -170,10 +172,12 @@ class Session:
     def flush(self) -> None:
         """Send what the client may be sent now."""
         wire = self.wire
-        if wire is None:
+        if wire is None or self.unrestored is not None:
+            # What was on its way comes first, and keeps its packet identifiers.
             return
         parts: list[bytes] = []
         held: list[bytes] = []
+        taken: list[Delivery] = []
         size = 0
         now_ms = self._clock.now_ms()
         retained = self._retained
@@ -190,9 +194,11 @@ class Session:
                 continue
             if delivery.qos == 2 and self.persistent:
                 held.append(data)
+                taken.append(delivery)
             else:
                 parts.append(data)
-            if not delivery.qos:
+            if not delivery.qos or (delivery.qos == 2 and not self.persistent):
+                # With QoS 2 it must not go to another client if this one does not return.
                 _settle(delivery, accepted=True)
             size += len(data)
             if size >= _WRITE_BYTES:
@@ -202,12 +208,20 @@ class Session:
         if parts:
             wire.write(b"".join(parts))
         if held:
-            self.after_store(lambda: wire.write(b"".join(held)))
+
+            def send() -> None:
+                # The session has them now, and completes them when its client returns.
+                for each in taken:
+                    _settle(each, accepted=True)
+                wire.write(b"".join(held))
+
+            self.after_store(send)
         if self._catch_up is not None and self.outbound.is_half_empty:
             self._catch_up.room.set()
 
     def resend(self) -> None:
-        """The client is back: send again what it has not acknowledged."""
+        """The client is back, and what it has not acknowledged is restored: send it again."""
+        self.unrestored = None
         wire = self.wire
         if wire is None:
             return
@@ -218,13 +232,17 @@ class Session:
                 wire.write(data)
             else:
                 self.outbound.drop(delivery)
+        self.flush()
 
-    def on_puback(self, packet_id: int) -> None:
-        delivery = self.outbound.acknowledge(packet_id)
-        if delivery is not None:
-            self.changed = True
-            _settle(delivery, accepted=True)
-            self.flush()
+    def on_pubacks(self, packet_ids: list[int]) -> None:
+        """Several at a time: what they make room for leaves together."""
+        outbound = self.outbound
+        for packet_id in packet_ids:
+            delivery = outbound.acknowledge(packet_id)
+            if delivery is not None and delivery.token is not None:
+                delivery.token.settle(accepted=True)
+        self.changed = True
+        self.flush()
 
     def on_pubrec(self, packet_id: int, reason: int) -> None:
         delivery = self.outbound.receive(packet_id, failed=reason >= Reason.UNSPECIFIED_ERROR)
@@ -336,13 +354,18 @@ class Session:
 
     async def store_flow(self, *, read_back: bool = False) -> None:
         self.changed = False
-        value = write_flow(self.positions(), self.outbound, self.inbound)
+        value = write_flow(self.positions(), self.outbound, self.inbound, self.unrestored)
         key = session_key("f", self.client_id, self.version)
         await self._topic.append(key, value, read_back=read_back)
 
     def positions(self) -> dict[TopicPartition, int]:
         """From where the session reads on if it is interrupted now."""
-        found = dict(self.hub_positions() if self.behind is None else self.behind)
+        if self.behind is not None:
+            found = dict(self.behind)
+        elif self.unrestored is not None:
+            return {TopicPartition(*key): at for key, at in self.unrestored.positions.items()}
+        else:
+            found = self.hub_positions()
         for each in self.outbound.queued():
             message = each.message
             if message.partition is not None and message.offset < found.get(message.partition, 0):

@@ -144,6 +144,7 @@ class Sessions:
         if not clean:
             flow = read_flow(found.flow)
             session.inbound.pending = flow.pending
+            session.unrestored = flow
         self.here[client_id] = session
         return session, flow
 

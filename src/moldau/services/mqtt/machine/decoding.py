@@ -75,6 +75,11 @@ class Framer:
         """Bytes of a packet that is not complete."""
         return len(self._buffer)
 
+    def join(self, data: bytes) -> bytes:
+        """What is not complete with what has come now, to be fed."""
+        buffer, self._buffer = self._buffer, b""
+        return buffer + data if buffer else data
+
     def feed(self, data: bytes) -> Iterator[tuple[int, bytes]]:
         """All packets that are complete now. Raises MqttError for one that is too large.
 

@@ -9,7 +9,9 @@ record is looked for in the log by its message id before it is sent again.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from moldau.services.mqtt.machine.packets import PacketType
 from moldau.services.mqtt.machine.reasons import MqttError, Reason
@@ -20,11 +22,13 @@ __all__ = ["Aliases", "Inbound", "Pending", "Receipt"]
 class Receipt:
     """An acknowledgement that waits for the broker, or for those before it."""
 
-    __slots__ = ("kind", "packet_id", "reason", "text")
+    __slots__ = ("kind", "packet_id", "reason", "sent", "text")
 
-    def __init__(self, kind: PacketType, packet_id: int) -> None:
+    def __init__(self, kind: PacketType, packet_id: int, sent: Any = None) -> None:
         self.kind = kind
         self.packet_id = packet_id
+        #: The future of the record, if nobody is told of its end: who acknowledges has to look.
+        self.sent = sent
         #: None until it is known.
         self.reason: int | None = None
         self.text = ""
@@ -42,6 +46,10 @@ class Pending:
     sending: bool = False
     receipt: Receipt | None = None
     """The PUBREC that waits for it."""
+
+
+def _is_settled(receipt: Receipt) -> bool:
+    return receipt.reason is not None
 
 
 class Inbound:
@@ -69,11 +77,22 @@ class Inbound:
         self._pubacks += kind == PacketType.PUBACK
         return receipt
 
-    def ready(self) -> list[Receipt]:
-        """The acknowledgements that can leave now, in order."""
+    def begin_sent(self, packet_id: int, sent: Any) -> None:
+        """A message with QoS 1 that is on its way already."""
+        self._receipts.append(Receipt(PacketType.PUBACK, packet_id, sent))
+        self._pubacks += 1
+
+    @property
+    def first(self) -> Receipt | None:
+        """The acknowledgement that has to leave before all others."""
+        return self._receipts[0] if self._receipts else None
+
+    def ready(self, settle: Callable[[Receipt], bool] = _is_settled) -> list[Receipt]:
+        """The acknowledgements that can leave now, in order: as long as `settle` is true of them,
+        which may find out what became of the record."""
         found = []
         receipts = self._receipts
-        while receipts and receipts[0].reason is not None:
+        while receipts and (receipts[0].reason is not None or settle(receipts[0])):
             receipt = receipts.popleft()
             self._pubacks -= receipt.kind == PacketType.PUBACK
             found.append(receipt)

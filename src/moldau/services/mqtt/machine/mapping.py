@@ -250,6 +250,8 @@ class Mapper:
         self._default = default
         self._fallback = fallback
         self._targets: dict[str, Target | None] = {}
+        #: The same by the bytes of a topic that was found to be valid.
+        self._plain_targets: dict[bytes, Target] = {}
 
     def to_kafka(self, topic: str) -> Target | None:
         """Where a message goes; None if nowhere."""
@@ -260,6 +262,23 @@ class Mapper:
                 self._targets.clear()
             found = self._targets[topic] = self._target(topic)
             return found
+
+    def plain_target(self, raw: bytes) -> Target | None:
+        """As `to_kafka`, for a topic as a client has sent it; None also if it is none."""
+        try:
+            return self._plain_targets[raw]
+        except KeyError:
+            pass
+        try:
+            topic = raw.decode()
+        except UnicodeDecodeError:
+            return None
+        found = self.to_kafka(topic) if is_topic_name(topic) else None
+        if found is not None:
+            if len(self._plain_targets) >= _REMEMBERED_MAX:
+                self._plain_targets.clear()
+            self._plain_targets[raw] = found
+        return found
 
     def _target(self, topic: str) -> Target | None:
         for rule in self._rules:
