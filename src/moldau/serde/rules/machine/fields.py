@@ -14,18 +14,39 @@ from moldau.data.avro.model import Array, AvroType, Map, Record, Union, full_nam
 from moldau.data.json_schema import JsonSchema
 from moldau.data.schema_language import ParsedSchema
 
-__all__ = ["Field", "Visit", "Walk", "bytes_fields", "walker_of"]
+__all__ = [
+    "DECIMAL_MESSAGE",
+    "TIMESTAMP_MESSAGE",
+    "UNSIGNED_TYPES",
+    "VARIANT_MESSAGE",
+    "Field",
+    "Visit",
+    "Walk",
+    "bytes_fields",
+    "is_map_field",
+    "is_repeated",
+    "walker_of",
+]
+
+DECIMAL_MESSAGE: Final = "confluent.type.Decimal"
+VARIANT_MESSAGE: Final = "confluent.type.Variant"
+TIMESTAMP_MESSAGE: Final = "google.protobuf.Timestamp"
+#: Numbers of Protobuf's types uint64, fixed64, fixed32 and uint32.
+UNSIGNED_TYPES: Final = frozenset({4, 6, 7, 13})
+#: Messages that are one value, and the types that rules see, which are those of Avro.
+_VALUE_MESSAGES: Final = {DECIMAL_MESSAGE: "BYTES", TIMESTAMP_MESSAGE: "LONG"}
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """`tags` are those of the schema itself."""
+    """`tags` are those of the schema itself, and `descriptor` is there for Protobuf."""
 
     message: Any
     full_name: str
     name: str
     type: str
     tags: frozenset[str]
+    descriptor: Any = None
 
 
 Visit = Callable[[Field, Any], Any]
@@ -230,22 +251,30 @@ def _protobuf(message: Any, visit: Visit) -> Any:
         if field.has_presence and not message.HasField(field.name):
             continue
         value = getattr(message, field.name)
-        inner = field.message_type
-        if inner is not None and inner.GetOptions().map_entry:
+        if is_map_field(field):
             _protobuf_map(message, field, value, visit)
-        elif _is_repeated(field):
-            if inner is not None:
-                for each in value:
-                    _protobuf(each, visit)
-            else:
-                value[:] = [visit(_protobuf_field(message, field), each) for each in value]
-        elif inner is not None:
+        elif is_repeated(field):
+            _protobuf_repeated(message, field, value, visit)
+        elif _is_inner(field):
             _protobuf(value, visit)
         else:
             changed = visit(_protobuf_field(message, field), value)
-            if changed is not None:
+            if field.message_type is not None:
+                _replace(value, changed)
+            elif changed is not None:
                 setattr(message, field.name, changed)
     return message
+
+
+def _protobuf_repeated(message: Any, field: Any, value: Any, visit: Visit) -> None:
+    if _is_inner(field):
+        for each in value:
+            _protobuf(each, visit)
+    elif field.message_type is not None:
+        for each in value:
+            _replace(each, visit(_protobuf_field(message, field), each))
+    else:
+        value[:] = [visit(_protobuf_field(message, field), each) for each in value]
 
 
 def _protobuf_map(message: Any, field: Any, value: Any, visit: Visit) -> None:
@@ -257,7 +286,21 @@ def _protobuf_map(message: Any, field: Any, value: Any, visit: Visit) -> None:
             value[key] = visit(_protobuf_field(message, field), value[key])
 
 
-def _is_repeated(field: Any) -> bool:
+def _replace(message: Any, changed: Any) -> None:
+    if changed is not message:
+        message.CopyFrom(changed)
+
+
+def _is_inner(field: Any) -> bool:
+    """Whether it is a message with fields of its own, as rules see it."""
+    return field.message_type is not None and field.message_type.full_name not in _VALUE_MESSAGES
+
+
+def is_map_field(field: Any) -> bool:
+    return field.message_type is not None and bool(field.message_type.GetOptions().map_entry)
+
+
+def is_repeated(field: Any) -> bool:
     # `label` is going away in newer releases of the library.
     found = getattr(field, "is_repeated", None)
     return bool(found) if found is not None else field.label == field.LABEL_REPEATED
@@ -285,7 +328,9 @@ _PROTOBUF_TYPES: Final = {
 
 def _protobuf_field(message: Any, field: Any) -> Field:
     kind = _PROTOBUF_TYPES.get(field.type, "RECORD")
-    return Field(message, field.full_name, field.name, kind, _protobuf_tags(field))
+    if field.message_type is not None:
+        kind = _VALUE_MESSAGES.get(field.message_type.full_name, kind)
+    return Field(message, field.full_name, field.name, kind, _protobuf_tags(field), field)
 
 
 def _protobuf_tags(field: Any) -> frozenset[str]:
