@@ -25,6 +25,10 @@ __all__ = [
     "bytes_fields",
     "is_map_field",
     "is_repeated",
+    "may_be",
+    "options_meta",
+    "resolved_reference",
+    "union_branch",
     "walker_of",
 ]
 
@@ -100,7 +104,7 @@ def _avro_union(schema: Union, data: Any, visit: Visit, place: _Place | None) ->
             if full_name(branch) == data[0]:
                 return data[0], _avro(branch, data[1], visit, place)
         return data
-    chosen = _branch(schema, data)
+    chosen = union_branch(schema, data)
     return data if chosen is None else _avro(chosen, data, visit, place)
 
 
@@ -116,7 +120,7 @@ _KINDS: Final[Mapping[type, tuple[str, ...]]] = {
 }
 
 
-def _branch(schema: Union, data: Any) -> AvroType | None:
+def union_branch(schema: Union, data: Any) -> AvroType | None:
     """The branch that the encoder would choose."""
     kinds = _KINDS.get(type(data))
     if kinds is None:
@@ -150,12 +154,13 @@ class _JsonWalk:
             return data
         for key in ("allOf", "anyOf", "oneOf"):
             for each in schema.get(key) or ():
-                if key == "allOf" or _may_be(self._resolved(each), data):
+                if key == "allOf" or may_be(resolved_reference(self._document, each), data):
                     data = self._visit(each, data, visit, path, place, depth + 1)
                     if key == "oneOf":
                         break
         if "$ref" in schema:
-            return self._visit(self._resolved(schema), data, visit, path, place, depth + 1)
+            inner = resolved_reference(self._document, schema)
+            return self._visit(inner, data, visit, path, place, depth + 1)
         if isinstance(data, list):
             items = schema.get("items")
             if items is None:
@@ -181,19 +186,21 @@ class _JsonWalk:
             changed[name] = self._visit(inner, data[name], visit, whole, place, depth + 1)
         return changed
 
-    def _resolved(self, schema: Any) -> Any:
-        reference = schema.get("$ref") if isinstance(schema, dict) else None
-        if not isinstance(reference, str):
-            return schema
-        if not reference.startswith("#"):
+
+def resolved_reference(document: Any, schema: Any) -> Any:
+    """What a `$ref` within the document means; a schema without one is itself."""
+    reference = schema.get("$ref") if isinstance(schema, dict) else None
+    if not isinstance(reference, str):
+        return schema
+    if not reference.startswith("#"):
+        return None
+    found = document
+    for part in reference[1:].strip("/").split("/"):
+        name = part.replace("~1", "/").replace("~0", "~")
+        if not isinstance(found, dict) or (name and name not in found):
             return None
-        found = self._document
-        for part in reference[1:].strip("/").split("/"):
-            name = part.replace("~1", "/").replace("~0", "~")
-            if not isinstance(found, dict) or (name and name not in found):
-                return None
-            found = found[name] if name else found
-        return found
+        found = found[name] if name else found
+    return found
 
 
 _JSON_KINDS: Final[Mapping[str, type | tuple[type, ...]]] = {
@@ -213,7 +220,7 @@ _JSON_TYPES: Final = {
 }
 
 
-def _may_be(schema: Any, data: Any) -> bool:
+def may_be(schema: Any, data: Any) -> bool:
     """Whether the type, and for objects the required fields, allow the value."""
     if not isinstance(schema, dict):
         return False
@@ -335,14 +342,17 @@ def _protobuf_field(message: Any, field: Any) -> Field:
 
 def _protobuf_tags(field: Any) -> frozenset[str]:
     """`(confluent.field_meta).tags`, from the bytes: the extension's class may not be there."""
-    if not field.has_options:
-        return frozenset()
-    options = field.GetOptions().SerializeToString()
-    return frozenset(
-        tag.decode()
-        for meta in bytes_fields(options, _META_FIELD)
-        for tag in bytes_fields(meta, _META_TAGS)
-    )
+    return frozenset(tag.decode() for tag in options_meta(field, _META_TAGS))
+
+
+def options_meta(descriptor: Any, number: int) -> list[bytes]:
+    """A field of the confluent.Meta among the options of a field or message."""
+    if not descriptor.has_options:
+        return []
+    options = descriptor.GetOptions().SerializeToString()
+    return [
+        each for meta in bytes_fields(options, _META_FIELD) for each in bytes_fields(meta, number)
+    ]
 
 
 def bytes_fields(data: bytes, number: int) -> list[bytes]:
