@@ -100,7 +100,7 @@ def test_the_pages_are_there(proxy: Proxy) -> None:
     "examples",
     [
         pytest.param(1, marks=pytest.mark.slow("asks some hundred generated requests")),
-        pytest.param(10, marks=pytest.mark.long("the same with more requests")),
+        pytest.param(25, marks=pytest.mark.long("the same with more requests")),
     ],
 )
 def test_no_generated_request_ends_in_a_500(
