@@ -24,10 +24,10 @@ from moldau.serde.rules.tools import RuleTools
 from moldau.serde.settings import SerdeSettings
 from moldau.serde.values import PROTOBUF, RegisteredSchema, Schema
 
-__all__ = ["ReadRules", "WriteRules", "rule_tools"]
+__all__ = ["DISABLED", "ReadRules", "WriteRules", "rule_tools"]
 
 _BEFORE: Final = "BEFORE_DOMAIN_RULES"
-_DISABLED: Final = "DISABLED"
+DISABLED: Final = "DISABLED"
 
 
 def rule_tools(registry: SchemaRegistryClient, settings: SerdeSettings) -> RuleTools:
@@ -89,7 +89,7 @@ class WriteRules:
         domain = maker.runner(schema, "WRITE", parsed=parsed)
         payload = maker.runner(schema, "WRITE", "encoding")
         when = settings.validation_rules
-        check = None if when == _DISABLED else _inline_check(parsed, tools, settings)
+        check = None if when == DISABLED else _inline_check(parsed, tools, settings)
         if domain is None and payload is None and check is None:
             return None
         return cls(encoding, domain, payload, check, when == _BEFORE, settings.is_key)
