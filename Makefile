@@ -141,6 +141,11 @@ FRAMES ?= 1000000
 fuzz: $(VENV)/.installed-test   ## malformed frames against a broker (FRAMES=1000000, SEED=, long)
 	PYTHONPATH=tests $(BIN)/python -m fuzz --frames $(FRAMES) $(if $(SEED),--seed $(SEED))
 
+.PHONY: http-fuzz
+http-fuzz: $(VENV)/.installed-test   ## generated requests against registry and REST Proxy, 25 per operation (long)
+	$(BIN)/pytest -q -m long -k generated_request \
+	  tests/conformance/registry/test_hostile.py tests/conformance/rest/test_openapi.py
+
 .PHONY: cluster-conformance
 cluster-conformance: $(VENV)/.installed-test tools   ## every scenario on three nodes (long)
 	$(BIN)/pytest --cluster $(MOVED) $(DISTURBED) -n $(WORKERS) --dist loadfile \
@@ -179,6 +184,7 @@ tools:
 	[ -x /usr/sbin/krb5kdc ] && command -v krb5-config >/dev/null \
 	  || wanted="$$wanted krb5-kdc krb5-admin-server krb5-user libkrb5-dev"; \
 	command -v prometheus >/dev/null || wanted="$$wanted prometheus"; \
+	[ -x /usr/sbin/haproxy ] || wanted="$$wanted haproxy"; \
 	[ -z "$$wanted" ] || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
 	  && apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
 	  apt-get install -y -qq $$wanted >/dev/null; } || true

@@ -23,6 +23,7 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 from rich.console import Console
 from rich.table import Table
 
+from bench.services import store
 from moldau import serde
 from moldau.testing import Broker
 
@@ -32,7 +33,6 @@ from support.registry.stage import registry_on
 ROUNDS = 5
 AIM = 3.0
 TOPIC = "orders"
-RESULTS = Path(__file__).parent / "results"
 AVRO = json.dumps(
     {
         "type": "record",
@@ -151,13 +151,10 @@ def main() -> None:
             row.what, f"{row.ours_us:.2f}", f"{row.theirs_us:.2f}", f"{row.ratio:.1f}", f">= {AIM}"
         )
     Console(width=100).print(table)
-    stamp = time.strftime("%Y-%m-%dT%H%M%SZ", time.gmtime())
-    RESULTS.mkdir(exist_ok=True)
-    path = RESULTS / f"{stamp}-serde.json"
-    path.write_text(
-        json.dumps([{"what": r.what, "ours_us": r.ours_us, "theirs_us": r.theirs_us} for r in rows])
+    store(
+        "serde",
+        [{"what": r.what, "ours_us": r.ours_us, "theirs_us": r.theirs_us} for r in rows],
     )
-    print(f"written to {path}")
 
 
 if __name__ == "__main__":

@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
 
 ROOT = Path(__file__).parent.parent
+RESULTS = Path(__file__).parent / "results"
+
+
+def store(name: str, rows: Sequence[object]) -> None:
+    """Write a JSON file with the rows and the machine's load at the end, and say where."""
+    stamp = time.strftime("%Y-%m-%dT%H%M%SZ", time.gmtime())
+    RESULTS.mkdir(exist_ok=True)
+    path = RESULTS / f"{stamp}-{name}.json"
+    load = os.getloadavg()[0]
+    path.write_text(json.dumps({"load": load, "rows": rows}, indent=1))
+    print(f"load {load:.1f}, written to {path}")
 
 
 @contextmanager

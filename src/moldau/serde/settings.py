@@ -46,6 +46,9 @@ class SerdeSettings:
     id_in_header: bool
     validate_json: bool
     dead_letter_topic: str | None
+    #: When rules within the schema run: DISABLED, BEFORE_DOMAIN_RULES or AFTER_DOMAIN_RULES.
+    validation_rules: str = "DISABLED"
+    validation_fails_fast: bool = False
     #: The client's settings as they were given, for rules that send records themselves.
     config: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
@@ -78,6 +81,8 @@ class SerdeSettings:
             ),
             validate_json=values["json.fail.invalid.schema"],
             dead_letter_topic=values["rule.actions.dlq.param.topic"],
+            validation_rules=values["validation.rules.execution"].upper(),
+            validation_fails_fast=values["validation.rules.fail.fast"],
             config=config or {},
         )
 

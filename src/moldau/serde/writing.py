@@ -17,7 +17,7 @@ from moldau.serde import framing
 from moldau.serde.coding import Encode, Encoding
 from moldau.serde.languages import parse_schema
 from moldau.serde.registry_client import SchemaRegistryClient
-from moldau.serde.rules.contracts import WriteRules, rule_tools
+from moldau.serde.rules.contracts import DISABLED, WriteRules, rule_tools
 from moldau.serde.rules.tools import RuleTools
 from moldau.serde.settings import SerdeSettings
 from moldau.serde.values import RegisteredSchema, Schema
@@ -117,15 +117,13 @@ class RegistryWriter:
     def _rules(
         self, topic: str, registered: RegisteredSchema, parsed: ParsedSchema, encoding: Encoding
     ) -> WriteRules | None:
-        if not registered.schema.rule_set:
-            return None
         settings = self._settings
+        if not registered.schema.rule_set and settings.validation_rules == DISABLED:
+            return None
         subject = registered.subject or settings.strategy(topic, settings.is_key, parsed.name)
         if self._tools is None:
             self._tools = rule_tools(self._registry, settings)
-        return WriteRules.of(
-            subject, registered.schema, parsed, encoding, self._tools, is_key=settings.is_key
-        )
+        return WriteRules.of(subject, registered.schema, parsed, encoding, self._tools, settings)
 
     def close(self) -> None:
         if self._tools is not None:

@@ -97,14 +97,17 @@ def test_the_pages_are_there(proxy: Proxy) -> None:
 
 
 @pytest.mark.parametrize(
-    "examples",
+    ("examples", "part", "parts"),
     [
-        pytest.param(1, marks=pytest.mark.slow("asks some hundred generated requests")),
-        pytest.param(10, marks=pytest.mark.long("the same with more requests")),
+        pytest.param(1, 0, 1, marks=pytest.mark.slow("asks some hundred generated requests")),
+        *(
+            pytest.param(25, part, 6, marks=pytest.mark.long("the same with more requests"))
+            for part in range(6)
+        ),
     ],
 )
 def test_no_generated_request_ends_in_a_500(
-    broker: BrokerProcess, proxy: Proxy, examples: int
+    broker: BrokerProcess, proxy: Proxy, examples: int, part: int, parts: int
 ) -> None:
     """Each operation of the document, with valid and invalid values that schemathesis makes up."""
     document = proxy.ask("GET", "/openapi.json")
@@ -118,7 +121,7 @@ def test_no_generated_request_ends_in_a_500(
     }
     asked = 0
     schema = schemathesis.openapi.from_dict(document)
-    for result in schema.get_all_operations():
+    for result in list(schema.get_all_operations())[part::parts]:
         operation = result.ok()
         if re.search(LEFT_OUT, operation.path) and operation.method.upper() != "GET":
             continue
@@ -149,7 +152,7 @@ def test_no_generated_request_ends_in_a_500(
             asked += 1
 
         ask()
-    assert asked > 60 * examples
+    assert asked > 60 * examples // parts // 2
     assert proxy.ask("GET", "/health") == {"status": "ok"}
 
 

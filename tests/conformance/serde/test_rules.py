@@ -461,3 +461,119 @@ def test_what_cannot_run_is_said(
     register(theirs, topic, USER, broken)
     with pytest.raises(SerializationError, match=reason):
         AvroSerializer(**ours(stage)).serialize(topic, ADA)
+
+
+POSITIVE = {"name": "positive", "doc": "must be positive", "expr": "this > 0"}
+SHORT = {"name": "short", "expr": "size(this) < 5 ? '' : 'too long: ' + this"}
+TOTAL = {"name": "total", "expr": "this.a + this.b < 10"}
+CHECKED = {
+    "AVRO": json.dumps(
+        {
+            "type": "record",
+            "name": "Checked",
+            "confluent:rules": [TOTAL],
+            "fields": [
+                {"name": "a", "type": "long", "confluent:rules": [POSITIVE]},
+                {"name": "b", "type": "long"},
+                {
+                    "name": "names",
+                    "type": {
+                        "type": "array",
+                        "items": {
+                            "type": "record",
+                            "name": "Name",
+                            "fields": [
+                                {
+                                    "name": "x",
+                                    "type": ["null", "string"],
+                                    "confluent:rules": [SHORT],
+                                }
+                            ],
+                        },
+                    },
+                },
+            ],
+        }
+    ),
+    "JSON": json.dumps(
+        {
+            "type": "object",
+            "title": "Checked",
+            "confluent:rules": [TOTAL],
+            "properties": {
+                "a": {"type": "integer", "confluent:rules": [POSITIVE]},
+                "b": {"type": "integer"},
+                "names": {"type": "array", "items": {"$ref": "#/definitions/Name"}},
+            },
+            "definitions": {
+                "Name": {
+                    "type": "object",
+                    "properties": {"x": {"type": ["null", "string"], "confluent:rules": [SHORT]}},
+                }
+            },
+        }
+    ),
+}
+PROTO_CHECKED = """\
+syntax = "proto3";
+package com.acme;
+import "confluent/meta.proto";
+message Checked {
+  option (confluent.message_meta) = { rules: { name: "total", expr: "this.a + this.b < 10" } };
+  int64 a = 1 [(confluent.field_meta) = {
+    rules: { name: "positive", doc: "must be positive", expr: "this > 0" }
+  }];
+  int64 b = 2;
+  repeated Name names = 3;
+  message Name {
+    optional string x = 1 [(confluent.field_meta) = {
+      rules: { name: "short", expr: "size(this) < 5 ? '' : 'too long: ' + this" }
+    }];
+  }
+}
+"""
+GOOD = {"a": 1, "b": 2, "names": [{"x": "ada"}, {"x": None}]}
+BAD = {"a": -1, "b": 20, "names": [{"x": "ada"}, {"x": "charles"}]}
+
+
+@pytest.mark.parametrize("fast", [False, True])
+@pytest.mark.parametrize("when", ["BEFORE_DOMAIN_RULES", "AFTER_DOMAIN_RULES"])
+@pytest.mark.parametrize("type", ["AVRO", "JSON", "PROTOBUF"])
+def test_rules_within_a_schema(
+    stage: RegistryStage, theirs: TheirClient, type: str, when: str, fast: bool
+) -> None:
+    """The same violations in the same words, in all three formats."""
+    topic = f"inline-{type}-{when}-{fast}"
+    checking = {"validation.rules.execution": when, "validation.rules.fail.fast": fast}
+    text = CHECKED.get(type, PROTO_CHECKED)
+    register(theirs, topic, text, type=type)
+    their_bad: Any = json.loads(json.dumps(BAD))
+    if type == "AVRO":
+        write: Any = AvroSerializer(**ours(stage, **checking))
+        other: Any = TheirAvroWriter(theirs, None, conf={**LATEST, **checking})
+    elif type == "JSON":
+        write = JsonSchemaSerializer(**ours(stage, **checking))
+        other = JSONSerializer(None, theirs, conf={**LATEST, **checking})
+    else:
+        write = ProtobufSerializer(**ours(stage, **checking))
+        made = ProtobufLanguage().parse(text).message_class("com.acme.Checked")
+        other = TheirProtobufWriter(
+            made, theirs, conf={**LATEST, **checking, "use.deprecated.format": False}
+        )
+        their_bad = made(a=-1, b=20, names=[{"x": "ada"}, {"x": "charles"}])
+    good = dict(GOOD) if type != "PROTOBUF" else {**GOOD, "names": [{"x": "ada"}, {}]}
+    assert write.serialize(topic, good)
+    with pytest.raises(SerializationError) as refused:
+        write.serialize(topic, BAD)
+    with pytest.raises(TheirError) as theirs_refused:
+        other(their_bad, context(topic))
+    said = str(refused.value)
+    assert said.count("\n  - ") == (1 if fast else 3)
+    assert said in str(theirs_refused.value)
+
+
+def test_without_the_setting_rules_within_a_schema_do_nothing(
+    stage: RegistryStage, theirs: TheirClient
+) -> None:
+    register(theirs, "inline-off", CHECKED["AVRO"])
+    assert AvroSerializer(**ours(stage)).serialize("inline-off", BAD)

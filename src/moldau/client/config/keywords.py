@@ -199,6 +199,8 @@ class ProducerKeywords(CommonKeywords, total=False):
     transactional_id: str | None
     use_latest_version: Any
     use_schema_id: Any
+    validation_rules_execution: Any
+    validation_rules_fail_fast: Any
     value_schema_id_serializer: Any
     value_serializer: Any
     value_serializer_encoding: Any
@@ -283,6 +285,8 @@ class ShareConsumerKeywords(CommonKeywords, total=False):
     subject_name_strategy_kafka_cluster_id: Any
     use_latest_version: Any
     use_schema_id: Any
+    validation_rules_execution: Any
+    validation_rules_fail_fast: Any
     value_deserializer: Any
     value_deserializer_encoding: Any
     value_schema_id_serializer: Any

@@ -39,6 +39,8 @@ value.schema.id.serializer              string   -           l
 json.fail.invalid.schema                boolean  true        m
 rule.executors._default_.param.secret   password -           m
 rule.actions.dlq.param.topic            string   -           l
+validation.rules.execution string DISABLED l ~{DISABLED,BEFORE_DOMAIN_RULES,AFTER_DOMAIN_RULES}
+validation.rules.fail.fast              boolean  false       l
 """
 
 _SSL = "".join(

@@ -1,13 +1,15 @@
 """The rules of one schema around its encoding: what writing and reading a record goes through.
 
-Written: data, domain rules, bytes, encoding rules. Read: bytes, encoding rules, data, migrations to
-the version that is read as, domain rules.
+Written: data, domain rules, bytes, encoding rules; those within the schema run before or after the
+domain rules. Read: bytes, encoding rules, data, migrations to the version that is read as, domain
+rules.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from moldau.data.schema_language import ParsedSchema
 from moldau.serde.coding import Decoding, Encoding
@@ -15,13 +17,17 @@ from moldau.serde.errors import RegistryError
 from moldau.serde.registry_client import SchemaRegistryClient
 from moldau.serde.rules.machine.errors import RuleError
 from moldau.serde.rules.machine.fields import walker_of
+from moldau.serde.rules.machine.inline_rules import inline_rules_of
 from moldau.serde.rules.machine.rule_sets import Mode, Phase, RuleSet, rules_to_run
 from moldau.serde.rules.running import Record, RuleRunner
 from moldau.serde.rules.tools import RuleTools
 from moldau.serde.settings import SerdeSettings
 from moldau.serde.values import PROTOBUF, RegisteredSchema, Schema
 
-__all__ = ["ReadRules", "WriteRules", "rule_tools"]
+__all__ = ["DISABLED", "ReadRules", "WriteRules", "rule_tools"]
+
+_BEFORE: Final = "BEFORE_DOMAIN_RULES"
+DISABLED: Final = "DISABLED"
 
 
 def rule_tools(registry: SchemaRegistryClient, settings: SerdeSettings) -> RuleTools:
@@ -64,6 +70,8 @@ class WriteRules:
     encoding: Encoding
     domain: RuleRunner | None
     payload: RuleRunner | None
+    check: Callable[[Any], None] | None
+    checks_first: bool
     is_key: bool
 
     @classmethod
@@ -74,27 +82,73 @@ class WriteRules:
         parsed: ParsedSchema,
         encoding: Encoding,
         tools: RuleTools,
-        *,
-        is_key: bool,
+        settings: SerdeSettings,
     ) -> WriteRules | None:
         """None if no rule runs."""
         maker = _Maker(subject, tools)
         domain = maker.runner(schema, "WRITE", parsed=parsed)
         payload = maker.runner(schema, "WRITE", "encoding")
-        if domain is None and payload is None:
+        when = settings.validation_rules
+        check = None if when == DISABLED else _inline_check(parsed, tools, settings)
+        if domain is None and payload is None and check is None:
             return None
-        return cls(encoding, domain, payload, is_key)
+        return cls(encoding, domain, payload, check, when == _BEFORE, settings.is_key)
 
     def write(self, topic: str, value: Any, headers: Any) -> bytes:
         prepare = self.encoding.prepare
         data = value if prepare is None else prepare(value)
         record = Record(topic, self.is_key, headers, data)
+        if self.check is not None and self.checks_first:
+            self.check(data)
         if self.domain is not None:
             data = self.domain.run(data, record)
+        if self.check is not None and not self.checks_first:
+            self.check(data)
         encoded = self.encoding.encode(data)
         if self.payload is not None:
             encoded = self.payload.run(encoded, record)
         return encoded
+
+
+def _inline_check(
+    parsed: ParsedSchema, tools: RuleTools, settings: SerdeSettings
+) -> Callable[[Any], None]:
+    """Raises RuleError with all that is wrong, or the first."""
+    walk = inline_rules_of(parsed)
+    validator = tools.validator()
+
+    def check(data: Any) -> None:
+        found: list[str] = []
+        for each in walk(_as_registered(data, parsed)):
+            said, reason = None, None
+            try:
+                if not each.rule.expr:
+                    raise RuleError("the rule has no expression")
+                result = validator.check(each.rule.expr, each.value, each.field)
+            except RuleError as error:
+                reason = str(error)
+            else:
+                if result is True or result == "":
+                    continue
+                said = result or None
+            found.append(each.rule.described(each.path, said, reason))
+            if settings.validation_fails_fast:
+                break
+        if found:
+            count = f"{len(found)} violation{'' if len(found) == 1 else 's'}"
+            lines = "".join(f"\n  - {each}" for each in found)
+            raise RuleError(f"Validation rule failed ({count}):{lines}")
+
+    return check
+
+
+def _as_registered(data: Any, parsed: ParsedSchema) -> Any:
+    """A message of a generated class as one of the registered schema, whose rules count."""
+    if parsed.schema_type != PROTOBUF:
+        return data
+    schema: Any = parsed
+    made = schema.message_class(data.DESCRIPTOR.full_name)
+    return data if isinstance(data, made) else made.FromString(data.SerializeToString())
 
 
 @dataclass(frozen=True, slots=True)

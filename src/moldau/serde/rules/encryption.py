@@ -1,7 +1,8 @@
 """ENCRYPT (fields) and ENCRYPT_PAYLOAD (the bytes of a record), as Confluent's clients do it.
 
 A data encryption key (DEK) per subject encrypts; a key encryption key (KEK), which a KMS has,
-encrypts the DEK; the DEK registry keeps both without ever seeing a DEK in the clear. The bytes are
+encrypts the DEK; the DEK registry keeps both without seeing a DEK in the clear, unless the KEK is
+shared with it: then it asks the KMS itself, and clients need no access to it. The bytes are
 Tink's, without its prefix: a nonce of 12 bytes, then AES-GCM, or deterministic AES-SIV. A DEK is
 stored as Tink's key message. Which KMS there are is in `kms.py`.
 """
@@ -27,7 +28,7 @@ from moldau.serde.rules.machine.errors import RuleError
 from moldau.serde.rules.machine.fields import Field, bytes_fields
 from moldau.serde.rules.running import RuleContext
 
-__all__ = ["EncryptFieldsExecutor", "EncryptPayloadExecutor", "Encryption"]
+__all__ = ["EncryptFieldsExecutor", "EncryptPayloadExecutor", "Encryption", "new_key_message"]
 
 KEYS_MAX: Final = 1000
 _DAY_MS: Final = 24 * 60 * 60 * 1000
@@ -60,8 +61,10 @@ class _Key:
             raise RuleError("the data cannot be decrypted with its key") from None
 
 
-def _tink_message(algorithm: str, key: bytes) -> bytes:
-    return bytes([_ALGORITHMS[algorithm][1] << 3 | 2, len(key)]) + key
+def new_key_message(algorithm: str) -> bytes:
+    """A key made for an algorithm, as Tink's message."""
+    size, number = _ALGORITHMS[algorithm]
+    return bytes([number << 3 | 2, size]) + os.urandom(size)
 
 
 def _of_tink(algorithm: str, message: bytes) -> bytes:
@@ -133,14 +136,11 @@ class Encryption:
     def _create(self, context: RuleContext, version: int) -> _Key:
         name, algorithm = _kek_name(context), _algorithm(context)
         kek = self._kek(context)
-        data = os.urandom(_ALGORITHMS[algorithm][0])
-        wrapped = self._asked(kek, lambda kms: kms.encrypt(_tink_message(algorithm, data)))
-        body = {
-            "subject": context.subject,
-            "version": version,
-            "algorithm": algorithm,
-            "encryptedKeyMaterial": base64.b64encode(wrapped).decode(),
-        }
+        body = {"subject": context.subject, "version": version, "algorithm": algorithm}
+        # The registry itself makes the keys of a KEK that is shared with it.
+        if not kek.get("shared"):
+            wrapped = self._asked(kek, lambda kms: kms.encrypt(new_key_message(algorithm)))
+            body["encryptedKeyMaterial"] = base64.b64encode(wrapped).decode()
         try:
             answer = self._registry.request("POST", f"{_KEKS}/{_q(name)}/deks", body)
         except RegistryError as error:
@@ -164,8 +164,11 @@ class Encryption:
         return key
 
     def _opened(self, kek: Mapping[str, Any], algorithm: str, dek: Mapping[str, Any]) -> _Key:
-        wrapped = base64.b64decode(dek["encryptedKeyMaterial"])
-        message = self._asked(kek, lambda kms: kms.decrypt(wrapped))
+        if dek.get("keyMaterial"):
+            message = base64.b64decode(dek["keyMaterial"])
+        else:
+            wrapped = base64.b64decode(dek["encryptedKeyMaterial"])
+            message = self._asked(kek, lambda kms: kms.decrypt(wrapped))
         version, created_ms = int(dek.get("version") or 1), int(dek.get("ts") or 0)
         return _Key(algorithm, _of_tink(algorithm, message), version, created_ms)
 

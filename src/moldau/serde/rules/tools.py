@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from moldau.serde.registry_client import SchemaRegistryClient
 from moldau.serde.rules.dead_letters import DeadLetters
 from moldau.serde.rules.machine.errors import RuleError
 from moldau.serde.rules.machine.rule_sets import overrides_of
 from moldau.serde.rules.running import Executor, FieldExecutor, RuleContext
+
+if TYPE_CHECKING:
+    from moldau.serde.rules.cel import CelValidator
 
 __all__ = ["RuleTools"]
 
@@ -42,10 +45,16 @@ class RuleTools:
             try:
                 found = self._executors[type] = self._made(type)
             except ImportError as error:
-                raise RuleError(
-                    f"rules of type {type} need {error.name}: pip install 'moldau[rules]'"
-                ) from None
+                raise _missing(type, error) from None
         return found
+
+    def validator(self) -> CelValidator:
+        """For the rules within a schema."""
+        try:
+            from moldau.serde.rules.cel import CelValidator
+        except ImportError as error:
+            raise _missing("CEL", error) from None
+        return CelValidator()
 
     def act(self, action: str, context: RuleContext, error: Exception | None) -> None:
         if action != "DLQ":
@@ -82,3 +91,7 @@ class RuleTools:
                 return EncryptPayloadExecutor(encryption)
             case _:
                 raise RuleError(f"Could not find rule executor of type {type}")
+
+
+def _missing(type: str, error: ImportError) -> RuleError:
+    return RuleError(f"rules of type {type} need {error.name}: pip install 'moldau[rules]'")

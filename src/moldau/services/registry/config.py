@@ -15,7 +15,9 @@ from moldau.http.machine.listeners import Listener
 from moldau.services.registry.config_keys import (
     BUILT_IN,
     DEFAULT_PORT,
+    KMS_PREFIX,
     NO_EFFECT,
+    NOT_SUPPORTED,
     REFUSED,
     REGISTRY_KEYS,
     STORE_PREFIX,
@@ -62,6 +64,8 @@ class RegistryConfig:
     permissions_file: str | None
     limits: Mapping[str, int]
     clients: Mapping[str, str] = field(repr=False)
+    #: Settings of the KMS of shared KEKs.
+    kms_params: Mapping[str, str] = field(repr=False)
 
     @classmethod
     def of(cls, properties: Mapping[str, str]) -> RegistryConfig:
@@ -128,6 +132,11 @@ class RegistryConfig:
                 for kind in ("schema", "subject", "subject.version", "context", "kek")
             },
             clients={"bootstrap.servers": servers, **clients},
+            kms_params={
+                name.removeprefix(KMS_PREFIX): text
+                for name, text in properties.items()
+                if name.startswith(KMS_PREFIX)
+            },
         )
 
     def advertised(self, listeners: list[Listener]) -> tuple[str, str, int]:
@@ -168,8 +177,11 @@ def _check_known(properties: Mapping[str, str]) -> None:
     for name, text in properties.items():
         if name in REFUSED and text.strip() not in ("", BUILT_IN):
             raise ConfigError(f"{name}: {REFUSED[name]}", key=name)
+        if name in NOT_SUPPORTED:
+            logger.warning("the key %s has no effect: %s", name, NOT_SUPPORTED[name])
+            continue
         known = name in REGISTRY_KEYS or name in NO_EFFECT or name in REFUSED
-        if not known and not name.startswith(STORE_PREFIX):
+        if not known and not name.startswith((STORE_PREFIX, KMS_PREFIX)):
             logger.warning(
                 "the key %s is not known and is ignored%s",
                 name,

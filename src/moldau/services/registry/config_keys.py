@@ -1,7 +1,8 @@
 """The keys of a registry's properties file, named as Confluent's.
 
 `kafkastore.KEY` beside these is a setting of the clients, such as `kafkastore.security.protocol`;
-`kafkastore.topic.config.KEY` is one of the topic. `subject.permissions.file` is not Confluent's.
+`kafkastore.topic.config.KEY` is one of the topic; `rule.executors._default_.param.KEY` is one of a
+KMS that keeps shared KEKs. `subject.permissions.file` is not Confluent's.
 """
 
 from __future__ import annotations
@@ -10,10 +11,21 @@ from typing import Final
 
 from moldau.http.keys import http_keys
 
-__all__ = ["BUILT_IN", "DEFAULT_PORT", "NO_EFFECT", "REFUSED", "REGISTRY_KEYS", "STORE_PREFIX"]
+__all__ = [
+    "BUILT_IN",
+    "DEFAULT_PORT",
+    "KMS_PREFIX",
+    "NOT_SUPPORTED",
+    "NO_EFFECT",
+    "REFUSED",
+    "REGISTRY_KEYS",
+    "STORE_PREFIX",
+]
 
 DEFAULT_PORT: Final = 8081
 STORE_PREFIX: Final = "kafkastore."
+#: As serializers have it.
+KMS_PREFIX: Final = "rule.executors._default_.param."
 
 _TABLE = """
 associations.enable                    boolean  true        l
@@ -68,8 +80,14 @@ REFUSED: Final = {
     "init.resource.extension.class": _PLUG_IN,
     "schema.providers": _PLUG_IN,
     "kafkastore.update.handlers": _PLUG_IN,
-    "metadata.encoder.secret": "metadata is stored as it is: encrypting it is not supported",
     "kafkastore.connection.url": "ZooKeeper is not supported: set kafkastore.bootstrap.servers",
+}
+_ENCODER: Final = "sensitive metadata is stored as it is, not encrypted"
+#: Keys that Confluent's own files have and that do nothing here, with the reason.
+NOT_SUPPORTED: Final = {
+    "metadata.encoder.secret": _ENCODER,
+    "metadata.encoder.old.secret": _ENCODER,
+    "metadata.encoder.topic": _ENCODER,
 }
 #: Keys that change nothing here.
 NO_EFFECT: Final = frozenset(

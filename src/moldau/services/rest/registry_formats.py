@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, Generic, TypeVar
 
@@ -24,7 +24,7 @@ from moldau.serde.framing import FramingError, prefix, read_frame
 from moldau.serde.json_forms import json_form_decoding, json_form_encoding
 from moldau.serde.languages import parse_schema
 from moldau.serde.registry_client import SchemaRegistryClient
-from moldau.serde.rules.contracts import ReadRules, WriteRules, rule_tools
+from moldau.serde.rules.contracts import DISABLED, ReadRules, WriteRules, rule_tools
 from moldau.serde.settings import SerdeSettings, parse_settings
 from moldau.serde.subjects import resolve_strategy
 from moldau.serde.values import RegisteredSchema, Schema
@@ -53,8 +53,8 @@ class RegistryFormats:
         ConfigError."""
         config = _client_settings(properties)
         self._registry = SchemaRegistryClient(config=config)
-        settings = SerdeSettings.of(parse_settings(config), is_key=False, config=config)
-        self._rules = rule_tools(self._registry, settings)
+        self._settings = SerdeSettings.of(parse_settings(config), is_key=False, config=config)
+        self._rules = rule_tools(self._registry, self._settings)
         self._resolved: _Recent[ResolvedSchema] = _Recent()
         self._encoders: _Recent[ResolvedSchema] = _Recent()
         self._decoders: _Recent[tuple[str, Decode, ReadRules | None]] = _Recent()
@@ -138,14 +138,10 @@ class RegistryFormats:
         except SerializationError as error:
             raise _invalid_schema(str(error)) from None
         encode, head = encoding.whole(), prefix(found.id) + encoding.indexes
-        if found.schema.rule_set:
+        settings = replace(self._settings, is_key=wanted.is_key)
+        if found.schema.rule_set or settings.validation_rules != DISABLED:
             rules = WriteRules.of(
-                found.subject or "",
-                found.schema,
-                parsed,
-                encoding,
-                self._rules,
-                is_key=wanted.is_key,
+                found.subject or "", found.schema, parsed, encoding, self._rules, settings
             )
             if rules is not None:
                 encode = partial(_with_rules, rules, wanted.topic)

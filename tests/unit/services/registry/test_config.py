@@ -59,16 +59,20 @@ def test_a_wrong_file_is_refused(properties: dict[str, str], reason: str) -> Non
         RegistryConfig.of(properties)
 
 
-def test_the_file_that_confluent_ships_is_accepted() -> None:
+def test_the_file_that_confluent_ships_is_accepted(caplog: pytest.LogCaptureFixture) -> None:
     config = RegistryConfig.of(
         {
             "listeners": "http://0.0.0.0:8081",
             "kafkastore.bootstrap.servers": "PLAINTEXT://localhost:9092",
             "kafkastore.topic": "_schemas",
             "debug": "false",
-            "metadata.encoder.secret": "",
+            "metadata.encoder.secret": "REPLACE_ME_WITH_HIGH_ENTROPY_STRING",
             "resource.extension.class": "io.confluent.dekregistry.DekRegistryResourceExtension",
             "avro.compatibility.level": "full",
         }
     )
     assert config.defaults.compatibility_level == "FULL"
+    assert caplog.messages == [
+        "the key metadata.encoder.secret has no effect: sensitive metadata is stored as it is, "
+        "not encrypted"
+    ]

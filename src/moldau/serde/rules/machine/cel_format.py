@@ -11,6 +11,7 @@ __all__ = ["formatted"]
 
 _CLAUSE: Final = re.compile(r"%(?:\.(\d{1,3}))?(.)?", re.DOTALL)
 _PRECISION: Final = 6
+_END: Final = object()
 
 
 def formatted(text: str, values: Sequence[Any]) -> str:
@@ -30,7 +31,10 @@ def formatted(text: str, values: Sequence[Any]) -> str:
             return make(value, _PRECISION if match[1] is None else int(match[1]))
         raise ValueError("there are not enough values")
 
-    return _CLAUSE.sub(clause, text)
+    made = _CLAUSE.sub(clause, text)
+    if next(left, _END) is not _END:
+        raise ValueError("there are too many values")
+    return made
 
 
 def _text(value: Any, _: int = 0) -> str:
@@ -41,18 +45,27 @@ def _text(value: Any, _: int = 0) -> str:
             return str(value).lower()
         case str():
             return value
-        case float() if value.is_integer() and abs(value) < 1e15:
-            return str(int(value))
         case bytes():
-            return value.decode(errors="replace")
+            return value.hex()
         case datetime.datetime():
             return value.isoformat().replace("+00:00", "Z")
         case list():
-            return f"[{', '.join(map(_text, value))}]"
+            return f"[{', '.join(map(_item, value))}]"
         case dict():
             pairs = sorted((_text(key), _text(each)) for key, each in value.items())
             return f"{{{', '.join(f'{key}: {each}' for key, each in pairs)}}}"
     return str(value)
+
+
+def _item(value: Any) -> str:
+    """In a list: texts have quotes."""
+    return f'"{value.translate(_QUOTED)}"' if isinstance(value, str) else _text(value)
+
+
+_QUOTED: Final = str.maketrans(
+    {"\a": r"\a", "\b": r"\b", "\f": r"\f", "\n": r"\n", "\r": r"\r", "\t": r"\t", "\v": r"\v"}
+    | {"\\": r"\\", '"': r"\""}
+)
 
 
 def _whole(value: Any, _: int = 0) -> str:
@@ -65,10 +78,11 @@ def _int(value: Any, kind: str) -> int:
     return value
 
 
-def _number(value: Any, kind: str) -> float:
-    if not isinstance(value, int | float) or isinstance(value, bool):
-        raise ValueError(f"{kind} takes a number, not {_text(value)}")
-    return float(value)
+def _fraction(value: Any, precision: int, kind: str) -> str:
+    """A whole number stays one, as in Confluent's clients."""
+    if isinstance(value, float):
+        return format(value, f".{precision}{kind}")
+    return str(_int(value, f"%{kind}"))
 
 
 def _hex(value: Any) -> str:
@@ -87,8 +101,8 @@ def _bits(value: Any, _: int = 0) -> str:
 _KINDS: Final[Mapping[str, Callable[[Any, int], str]]] = {
     "s": _text,
     "d": _whole,
-    "f": lambda value, precision: f"{_number(value, '%f'):.{precision}f}",
-    "e": lambda value, precision: f"{_number(value, '%e'):.{precision}e}",
+    "f": lambda value, precision: _fraction(value, precision, "f"),
+    "e": lambda value, precision: _fraction(value, precision, "e"),
     "x": lambda value, _: _hex(value),
     "X": lambda value, _: _hex(value).upper(),
     "o": lambda value, _: format(_int(value, "%o"), "o"),

@@ -14,18 +14,43 @@ from moldau.data.avro.model import Array, AvroType, Map, Record, Union, full_nam
 from moldau.data.json_schema import JsonSchema
 from moldau.data.schema_language import ParsedSchema
 
-__all__ = ["Field", "Visit", "Walk", "bytes_fields", "walker_of"]
+__all__ = [
+    "DECIMAL_MESSAGE",
+    "TIMESTAMP_MESSAGE",
+    "UNSIGNED_TYPES",
+    "VARIANT_MESSAGE",
+    "Field",
+    "Visit",
+    "Walk",
+    "bytes_fields",
+    "is_map_field",
+    "is_repeated",
+    "may_be",
+    "options_meta",
+    "resolved_reference",
+    "union_branch",
+    "walker_of",
+]
+
+DECIMAL_MESSAGE: Final = "confluent.type.Decimal"
+VARIANT_MESSAGE: Final = "confluent.type.Variant"
+TIMESTAMP_MESSAGE: Final = "google.protobuf.Timestamp"
+#: Numbers of Protobuf's types uint64, fixed64, fixed32 and uint32.
+UNSIGNED_TYPES: Final = frozenset({4, 6, 7, 13})
+#: Messages that are one value, and the types that rules see, which are those of Avro.
+_VALUE_MESSAGES: Final = {DECIMAL_MESSAGE: "BYTES", TIMESTAMP_MESSAGE: "LONG"}
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """`tags` are those of the schema itself."""
+    """`tags` are those of the schema itself, and `descriptor` is there for Protobuf."""
 
     message: Any
     full_name: str
     name: str
     type: str
     tags: frozenset[str]
+    descriptor: Any = None
 
 
 Visit = Callable[[Field, Any], Any]
@@ -79,7 +104,7 @@ def _avro_union(schema: Union, data: Any, visit: Visit, place: _Place | None) ->
             if full_name(branch) == data[0]:
                 return data[0], _avro(branch, data[1], visit, place)
         return data
-    chosen = _branch(schema, data)
+    chosen = union_branch(schema, data)
     return data if chosen is None else _avro(chosen, data, visit, place)
 
 
@@ -95,7 +120,7 @@ _KINDS: Final[Mapping[type, tuple[str, ...]]] = {
 }
 
 
-def _branch(schema: Union, data: Any) -> AvroType | None:
+def union_branch(schema: Union, data: Any) -> AvroType | None:
     """The branch that the encoder would choose."""
     kinds = _KINDS.get(type(data))
     if kinds is None:
@@ -129,12 +154,13 @@ class _JsonWalk:
             return data
         for key in ("allOf", "anyOf", "oneOf"):
             for each in schema.get(key) or ():
-                if key == "allOf" or _may_be(self._resolved(each), data):
+                if key == "allOf" or may_be(resolved_reference(self._document, each), data):
                     data = self._visit(each, data, visit, path, place, depth + 1)
                     if key == "oneOf":
                         break
         if "$ref" in schema:
-            return self._visit(self._resolved(schema), data, visit, path, place, depth + 1)
+            inner = resolved_reference(self._document, schema)
+            return self._visit(inner, data, visit, path, place, depth + 1)
         if isinstance(data, list):
             items = schema.get("items")
             if items is None:
@@ -160,19 +186,21 @@ class _JsonWalk:
             changed[name] = self._visit(inner, data[name], visit, whole, place, depth + 1)
         return changed
 
-    def _resolved(self, schema: Any) -> Any:
-        reference = schema.get("$ref") if isinstance(schema, dict) else None
-        if not isinstance(reference, str):
-            return schema
-        if not reference.startswith("#"):
+
+def resolved_reference(document: Any, schema: Any) -> Any:
+    """What a `$ref` within the document means; a schema without one is itself."""
+    reference = schema.get("$ref") if isinstance(schema, dict) else None
+    if not isinstance(reference, str):
+        return schema
+    if not reference.startswith("#"):
+        return None
+    found = document
+    for part in reference[1:].strip("/").split("/"):
+        name = part.replace("~1", "/").replace("~0", "~")
+        if not isinstance(found, dict) or (name and name not in found):
             return None
-        found = self._document
-        for part in reference[1:].strip("/").split("/"):
-            name = part.replace("~1", "/").replace("~0", "~")
-            if not isinstance(found, dict) or (name and name not in found):
-                return None
-            found = found[name] if name else found
-        return found
+        found = found[name] if name else found
+    return found
 
 
 _JSON_KINDS: Final[Mapping[str, type | tuple[type, ...]]] = {
@@ -192,7 +220,7 @@ _JSON_TYPES: Final = {
 }
 
 
-def _may_be(schema: Any, data: Any) -> bool:
+def may_be(schema: Any, data: Any) -> bool:
     """Whether the type, and for objects the required fields, allow the value."""
     if not isinstance(schema, dict):
         return False
@@ -230,22 +258,30 @@ def _protobuf(message: Any, visit: Visit) -> Any:
         if field.has_presence and not message.HasField(field.name):
             continue
         value = getattr(message, field.name)
-        inner = field.message_type
-        if inner is not None and inner.GetOptions().map_entry:
+        if is_map_field(field):
             _protobuf_map(message, field, value, visit)
-        elif _is_repeated(field):
-            if inner is not None:
-                for each in value:
-                    _protobuf(each, visit)
-            else:
-                value[:] = [visit(_protobuf_field(message, field), each) for each in value]
-        elif inner is not None:
+        elif is_repeated(field):
+            _protobuf_repeated(message, field, value, visit)
+        elif _is_inner(field):
             _protobuf(value, visit)
         else:
             changed = visit(_protobuf_field(message, field), value)
-            if changed is not None:
+            if field.message_type is not None:
+                _replace(value, changed)
+            elif changed is not None:
                 setattr(message, field.name, changed)
     return message
+
+
+def _protobuf_repeated(message: Any, field: Any, value: Any, visit: Visit) -> None:
+    if _is_inner(field):
+        for each in value:
+            _protobuf(each, visit)
+    elif field.message_type is not None:
+        for each in value:
+            _replace(each, visit(_protobuf_field(message, field), each))
+    else:
+        value[:] = [visit(_protobuf_field(message, field), each) for each in value]
 
 
 def _protobuf_map(message: Any, field: Any, value: Any, visit: Visit) -> None:
@@ -257,7 +293,21 @@ def _protobuf_map(message: Any, field: Any, value: Any, visit: Visit) -> None:
             value[key] = visit(_protobuf_field(message, field), value[key])
 
 
-def _is_repeated(field: Any) -> bool:
+def _replace(message: Any, changed: Any) -> None:
+    if changed is not message:
+        message.CopyFrom(changed)
+
+
+def _is_inner(field: Any) -> bool:
+    """Whether it is a message with fields of its own, as rules see it."""
+    return field.message_type is not None and field.message_type.full_name not in _VALUE_MESSAGES
+
+
+def is_map_field(field: Any) -> bool:
+    return field.message_type is not None and bool(field.message_type.GetOptions().map_entry)
+
+
+def is_repeated(field: Any) -> bool:
     # `label` is going away in newer releases of the library.
     found = getattr(field, "is_repeated", None)
     return bool(found) if found is not None else field.label == field.LABEL_REPEATED
@@ -285,19 +335,24 @@ _PROTOBUF_TYPES: Final = {
 
 def _protobuf_field(message: Any, field: Any) -> Field:
     kind = _PROTOBUF_TYPES.get(field.type, "RECORD")
-    return Field(message, field.full_name, field.name, kind, _protobuf_tags(field))
+    if field.message_type is not None:
+        kind = _VALUE_MESSAGES.get(field.message_type.full_name, kind)
+    return Field(message, field.full_name, field.name, kind, _protobuf_tags(field), field)
 
 
 def _protobuf_tags(field: Any) -> frozenset[str]:
     """`(confluent.field_meta).tags`, from the bytes: the extension's class may not be there."""
-    if not field.has_options:
-        return frozenset()
-    options = field.GetOptions().SerializeToString()
-    return frozenset(
-        tag.decode()
-        for meta in bytes_fields(options, _META_FIELD)
-        for tag in bytes_fields(meta, _META_TAGS)
-    )
+    return frozenset(tag.decode() for tag in options_meta(field, _META_TAGS))
+
+
+def options_meta(descriptor: Any, number: int) -> list[bytes]:
+    """A field of the confluent.Meta among the options of a field or message."""
+    if not descriptor.has_options:
+        return []
+    options = descriptor.GetOptions().SerializeToString()
+    return [
+        each for meta in bytes_fields(options, _META_FIELD) for each in bytes_fields(meta, number)
+    ]
 
 
 def bytes_fields(data: bytes, number: int) -> list[bytes]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from moldau.http.request import Answer, Request
@@ -12,9 +13,10 @@ from moldau.services.registry.api.parameters import (
     prefix_of,
     version_of,
 )
+from moldau.services.registry.key_services import KeyServices
 from moldau.services.registry.machine.decision import Decision
-from moldau.services.registry.machine.errors import RegistryError
 from moldau.services.registry.machine.json_fields import text_field
+from moldau.services.registry.machine.key_records import Dek, Kek
 from moldau.services.registry.machine.keys import algorithm_of
 from moldau.services.registry.machine.schemas import LATEST
 from moldau.services.registry.service import RegistryService
@@ -26,6 +28,7 @@ class KeysApi:
     def __init__(self, service: RegistryService) -> None:
         self._service = service
         self._keys = service.keys
+        self._services = KeyServices(service.config.kms_params)
 
     def _page(self, request: Request, items: list[Any]) -> list[Any]:
         return paged(request, items, self._service.config.limits["kek"])
@@ -43,11 +46,19 @@ class KeysApi:
 
     async def create_kek(self, request: Request) -> Answer:
         body = await json_body(request)
+        await self._test_sharing(request, lambda: self._keys.create_kek(body))
         return await self._write(request, lambda: self._keys.create_kek(body))
 
     async def update_kek(self, request: Request) -> Answer:
         body, name = await json_body(request), request.path["name"]
+        await self._test_sharing(request, lambda: self._keys.update_kek(name, body))
         return await self._write(request, lambda: self._keys.update_kek(name, body))
+
+    async def _test_sharing(self, request: Request, decide: Callable[[], Decision[Kek]]) -> None:
+        if request.flag("testSharing"):
+            kek = decide().response
+            if kek.shared:
+                await self._services.check(kek)
 
     async def delete_kek(self, request: Request) -> Answer:
         name, permanent = request.path["name"], request.flag("permanent")
@@ -57,10 +68,10 @@ class KeysApi:
         name = request.path["name"]
         return await self._change(request, lambda: self._keys.undelete_kek(name))
 
-    def test_kek(self, request: Request) -> Answer:
-        """A registry that has no KMS can only say so."""
-        self._keys.check_shared(request.path["name"])
-        raise RegistryError(500, 50070, "this registry has no access to any KMS")
+    async def test_kek(self, request: Request) -> dict[str, Any]:
+        kek = self._keys.shared_kek(request.path["name"])
+        await self._services.check(kek)
+        return kek.to_json()
 
     # DEKs.
 
@@ -72,18 +83,45 @@ class KeysApi:
         versions = self._keys.dek_versions(*self._address(request), deleted=request.flag("deleted"))
         return self._page(request, versions)
 
-    def get_dek(self, request: Request) -> dict[str, Any]:
+    async def get_dek(self, request: Request) -> dict[str, Any]:
         version = version_of(request) if "version" in request.path else LATEST
         dek = self._keys.dek(*self._address(request), version, deleted=request.flag("deleted"))
-        return dek.to_json()
+        return await self._opened(dek)
+
+    async def _opened(self, dek: Dek) -> dict[str, Any]:
+        """With the key in the clear, if its KEK is shared."""
+        kek = self._keys.kek(dek.id.kek_name, deleted=True)
+        if not kek.shared or not dek.encrypted_key_material:
+            return dek.to_json()
+        return {**dek.to_json(), "keyMaterial": await self._services.opened(kek, dek)}
 
     async def create_dek(self, request: Request) -> Answer:
         body = await json_body(request)
         given = request.path.get("subject") or text_field(body, "subject") or ""
         subject = key_subject(self._service, request, given)
         name, rewrap = request.path["name"], request.flag("rewrap")
-        return await self._write(
-            request, lambda: self._keys.create_dek(name, subject, body, rewrap=rewrap)
+        missing = self._keys.missing_material(name, subject, body, rewrap=rewrap)
+        key_material = None
+        # Another instance that writes makes a key itself.
+        if missing is not None and self._service.leadership.is_primary:
+            kek, id, old = missing
+            if old is None:
+                material = await self._services.new_material(kek, id.algorithm)
+            else:
+                material = await self._services.rewrapped(kek, old)
+            body = {**body, "encryptedKeyMaterial": material}
+            made = Dek(id=id, encrypted_key_material=material)
+            key_material = (await self._opened(made)).get("keyMaterial")
+
+        def shown(dek: Dek) -> dict[str, Any]:
+            found = dek.to_json()
+            return found if key_material is None else {**found, "keyMaterial": key_material}
+
+        return await self._service.write(
+            request,
+            lambda: self._keys.create_dek(name, subject, body, rewrap=rewrap),
+            shown,
+            log=self._service.leadership.keys_log,
         )
 
     async def delete_dek(self, request: Request) -> Answer:

@@ -79,10 +79,12 @@ class KeyRegistry:
             raise _not_found(name)
         return found
 
-    def check_shared(self, name: str) -> None:
-        """Raise for a KEK that the registry may not use."""
-        if not self.kek(name, deleted=False).shared:
+    def shared_kek(self, name: str) -> Kek:
+        """Raises RegistryError for a KEK that the registry may not use."""
+        kek = self.kek(name, deleted=False)
+        if not kek.shared:
             raise _invalid("shared")
+        return kek
 
     def create_kek(self, body: Mapping[str, Any]) -> Decision[Kek]:
         name = text_field(body, "name")
@@ -175,6 +177,20 @@ class KeyRegistry:
                 return each
         raise _not_found(subject)
 
+    def missing_material(
+        self, kek_name: str, subject: str, body: Mapping[str, Any], *, rewrap: bool
+    ) -> tuple[Kek, DekId, Dek | None] | None:
+        """For which KEK and DEK the registry has to ask the KMS; a DEK is to be encrypted anew."""
+        kek = self._keks.get(kek_name)
+        if kek is None or not kek.shared or text_field(body, "encryptedKeyMaterial") is not None:
+            return None
+        algorithm = algorithm_of(text_field(body, "algorithm"))
+        id = DekId(kek_name, subject, algorithm, requested_version(body))
+        old = self._deks.get(id)
+        if old is not None and not rewrap:
+            return None
+        return kek, id, old
+
     def create_dek(
         self, kek_name: str, subject: str, body: Mapping[str, Any], *, rewrap: bool
     ) -> Decision[Dek]:
@@ -183,7 +199,7 @@ class KeyRegistry:
         if not subject or any(ord(each) < 0x20 for each in subject):
             raise _invalid("subject")
         deleted = boolean_field(body, "deleted") or False
-        kek = self.kek(kek_name, deleted=deleted)
+        self.kek(kek_name, deleted=deleted)
         algorithm = algorithm_of(text_field(body, "algorithm"))
         id = DekId(kek_name, subject, algorithm, requested_version(body))
         material = text_field(body, "encryptedKeyMaterial")
@@ -192,15 +208,9 @@ class KeyRegistry:
             same = material is None or old.encrypted_key_material == material
             if old.deleted == deleted or not same:
                 raise _exists(subject)
+            material = old.encrypted_key_material
         if material is None:
-            if not kek.shared:
-                raise _invalid("encryptedKeyMaterial")
-            raise RegistryError(
-                500,
-                50070,
-                f"Could not generate encrypted dek for {subject}: this registry has no access to "
-                f"the KMS {kek.kms_type}. Send encryptedKeyMaterial",
-            )
+            raise _invalid("encryptedKeyMaterial")
         dek = Dek(id=id, encrypted_key_material=material, deleted=deleted)
         return Decision((KeySet(id, dek),), dek)
 
