@@ -57,7 +57,8 @@ class AuditLog:
     ) -> None:
         """`to_topic` gets the same lines as the file."""
         self._selection = settings.selection
-        self._sampled = settings.selection.sampled
+        #: To be called when an operation with a text of `text_if_allowed` was allowed.
+        self.repeat = self._repeat_sampled if settings.selection.sampled else self._repeat
         self.wants_allowed = settings.selection.wants_kind(Kind.ALLOWED)
         self._wants_denied = settings.selection.wants_kind(Kind.DENIED)
         self._path = settings.path
@@ -69,12 +70,11 @@ class AuditLog:
         # None for what is not wanted.
         self._texts: dict[tuple[object, ...], str | None] = {}
         self._lines: list[str] = []
-        # What the last line is about, how many more there are of it that are not in `_lines`, and
-        # how many more there may be.
+        # What the last line is about, and how many more there are of it that are not in `_lines`: a
+        # number that only has as long to grow as the alarm takes.
         self._last_text = ""
         self._last_ms = 0
         self._repeated = 0
-        self._room = 0
         self._alarm: Alarm | None = None
         self._broken = False
 
@@ -101,16 +101,17 @@ class AuditLog:
         """What `operation` would write, for `repeat`; None if nobody wants to know."""
         return self._known_text(context, operation, resource_type, resource, allowed=True)
 
-    def repeat(self, text: str) -> None:
-        """An operation with this text was allowed."""
+    def _repeat(self, text: str) -> None:
         # This happens with every Produce and Fetch, mostly of a client that is busy with them.
-        if self._sampled and not self._selection.takes_next():
-            return
         now_ms = self._now_ms()
-        if text is self._last_text and now_ms == self._last_ms and self._repeated < self._room:
+        if text is self._last_text and now_ms == self._last_ms:
             self._repeated += 1
         else:
             self._add(text, now_ms)
+
+    def _repeat_sampled(self, text: str) -> None:
+        if self._selection.takes_next():
+            self._repeat(text)
 
     def _known_text(
         self,
@@ -173,8 +174,7 @@ class AuditLog:
         lines.append(f'{{"time":{now_ms},{text}')
         self._last_text = text
         self._last_ms = now_ms
-        self._room = LINES_MAX - 1 - len(lines)
-        if self._room < 0:
+        if len(lines) >= LINES_MAX:
             self.flush()
         elif self._alarm is None:
             self._alarm = self._clock.call_later(WRITE_AFTER_MS, self.flush)
