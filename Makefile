@@ -183,6 +183,7 @@ tools:
 	[ -x /usr/sbin/mosquitto ] || wanted="$$wanted mosquitto"; \
 	[ -x /usr/sbin/krb5kdc ] && command -v krb5-config >/dev/null \
 	  || wanted="$$wanted krb5-kdc krb5-admin-server krb5-user libkrb5-dev"; \
+	[ -x /usr/sbin/slapd ] || wanted="$$wanted slapd"; \
 	command -v prometheus >/dev/null || wanted="$$wanted prometheus"; \
 	[ -x /usr/sbin/haproxy ] || wanted="$$wanted haproxy"; \
 	[ -z "$$wanted" ] || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -201,6 +202,17 @@ def test_every_request_is_audited_and_every_topic_of_a_fetch_once() -> None:
     assert b'"clientId":"other"' in stage.written[-1]
 
 
+def test_every_client_id_of_a_connection_is_audited_with_its_own() -> None:
+    stage, connection = Stage({}), ConnectionInfo()
+    stage.allow("orders", AclOperation.ALL)
+    for client_id in ("a", "b", "b", "a", "c", "c"):
+        sender = on(connection, ApiKey.PRODUCE, client_id)
+        assert not stage.guard.denies_write(sender, "orders")
+    assert stage.events() == 6
+    lines = b"".join(stage.written).splitlines()
+    assert [json.loads(line)["clientId"] for line in lines] == ["a", "b", "b", "a", "c", "c"]
+
+
 def test_what_the_audit_log_leaves_out_is_still_remembered_as_allowed() -> None:
     stage = Stage({"moldau.audit.resources": "payments", "moldau.audit.sample.every": "2"})
     stage.allow("orders", AclOperation.ALL)
@@ -240,8 +252,10 @@ def test_an_authorizer_of_the_users_own_is_asked_each_time() -> None:
     assert guard.denies_read(sender)(sender, "orders")
 
 
-def on(connection: ConnectionInfo, key: ApiKey) -> RequestContext:
-    return RequestContext(key, 12, principal="User:alice", connection=connection)
+def on(connection: ConnectionInfo, key: ApiKey, client_id: str = "app") -> RequestContext:
+    return RequestContext(
+        key, 12, client_id=client_id, principal="User:alice", connection=connection
+    )
 
 
 def use(stage: Stage, connection: ConnectionInfo, topic: str | bytes) -> None:
@@ -253,8 +267,7 @@ def use(stage: Stage, connection: ConnectionInfo, topic: str | bytes) -> None:
 
 def remembered(connection: ConnectionInfo) -> set[object]:
     grants = connection.grants
-    audited = {key for key, _ in (*grants.read_texts, *grants.write_texts)}
-    return grants.reads | grants.writes | audited
+    return grants.reads | grants.writes | {*grants.read_texts, *grants.write_texts}
 
 
 @AUDITS

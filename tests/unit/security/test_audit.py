@@ -27,9 +27,10 @@ CONTEXT = RequestContext(
 class ManualClock:
     def __init__(self) -> None:
         self.due: list[Callable[[], None]] = []
+        self.wall_ms = 1234
 
     def now_ms(self) -> WallMs:
-        return WallMs(1234)
+        return WallMs(self.wall_ms)
 
     def elapsed_ms(self) -> ElapsedMs:
         return ElapsedMs(0)
@@ -118,9 +119,35 @@ def test_lines_are_written_together_a_moment_later_or_when_there_are_many() -> N
     assert (len(stage.written), len(stage.clock.due)) == (0, 1)
     stage.clock.due.pop()()
     assert len(stage.written) == 1
-    for _ in range(audit_log.LINES_MAX):
-        stage.log.operation(CONTEXT, "WRITE", "TOPIC", "orders", allowed=True)
+    for number in range(audit_log.LINES_MAX):
+        stage.log.operation(CONTEXT, "WRITE", "TOPIC", f"orders-{number}", allowed=True)
     assert len(stage.written) == 2
+
+
+def test_what_is_repeated_within_a_millisecond_has_a_line_each_in_order() -> None:
+    stage = Stage()
+
+    def allowed(topic: str, count: int) -> None:
+        for _ in range(count):
+            stage.log.operation(CONTEXT, "WRITE", "TOPIC", topic, allowed=True)
+
+    allowed("orders", 3)
+    allowed("payments", 2)
+    stage.log.operation(CONTEXT, "WRITE", "TOPIC", "payments", allowed=False)
+    allowed("orders", 1)
+    stage.clock.wall_ms += 1
+    allowed("orders", 2)
+    assert len(stage.clock.due) == 1
+    stage.clock.due.pop()()
+    allowed("orders", 2)
+    assert len(stage.clock.due) == 1
+    assert [(each["resource"], each["event"], each["time"]) for each in stage.lines] == [
+        *[("orders", "allowed", 1234)] * 3,
+        *[("payments", "allowed", 1234)] * 2,
+        ("payments", "denied", 1234),
+        ("orders", "allowed", 1234),
+        *[("orders", "allowed", 1235)] * 4,
+    ]
 
 
 def test_a_file_that_cannot_be_written_is_logged_once(

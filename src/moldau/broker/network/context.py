@@ -13,24 +13,26 @@ if TYPE_CHECKING:
 
 ANONYMOUS = "User:ANONYMOUS"
 
-#: By topic and client id; empty for what the audit log leaves out.
-AuditTexts: TypeAlias = dict[tuple[str | bytes, str | None], str]
+#: By topic; empty for what the audit log leaves out.
+AuditTexts: TypeAlias = dict[str | bytes, str]
 
 
 class Grants:
     """The topics, by name or id, that a connection was allowed to read and write.
 
     The authorization adds them, and clears them when something that decides may have changed. Where
-    the audit log gets what is allowed, its texts are kept here too, by topic and client id.
+    the audit log gets what is allowed, its texts are kept here too: those of one client id, as
+    nearly every connection has only one.
     """
 
-    __slots__ = ("read_texts", "reads", "write_texts", "writes")
+    __slots__ = ("client_id", "read_texts", "reads", "write_texts", "writes")
 
     def __init__(self) -> None:
         self.reads: set[str | bytes] = set()
         self.writes: set[str | bytes] = set()
         self.read_texts: AuditTexts = {}
         self.write_texts: AuditTexts = {}
+        self.client_id: str | None = None
 
     def clear(self) -> None:
         self.reads.clear()

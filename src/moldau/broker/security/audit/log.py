@@ -1,8 +1,9 @@
 """AuditLog: writes audit events to a file or a topic, a few at a time.
 
 Lines are collected and written together a moment later, since a system call for each would cost
-more than the request. The file is opened for appending with each write, so it can be rotated by
-renaming it.
+more than the request. What a client does again within the same millisecond is counted, and becomes
+lines of its own when they are written. The file is opened for appending with each write, so it can
+be rotated by renaming it.
 """
 
 from __future__ import annotations
@@ -56,7 +57,8 @@ class AuditLog:
     ) -> None:
         """`to_topic` gets the same lines as the file."""
         self._selection = settings.selection
-        self._sampled = settings.selection.sampled
+        #: To be called when an operation with a text of `text_if_allowed` was allowed.
+        self.repeat = self._repeat_sampled if settings.selection.sampled else self._repeat
         self.wants_allowed = settings.selection.wants_kind(Kind.ALLOWED)
         self._wants_denied = settings.selection.wants_kind(Kind.DENIED)
         self._path = settings.path
@@ -68,6 +70,11 @@ class AuditLog:
         # None for what is not wanted.
         self._texts: dict[tuple[object, ...], str | None] = {}
         self._lines: list[str] = []
+        # What the last line is about, and how many more there are of it that are not in `_lines`: a
+        # number that only has as long to grow as the alarm takes.
+        self._last_text = ""
+        self._last_ms = 0
+        self._repeated = 0
         self._alarm: Alarm | None = None
         self._broken = False
 
@@ -86,7 +93,7 @@ class AuditLog:
             if allowed:
                 self.repeat(text)
             else:
-                self._record(text)
+                self._add(text, self._now_ms())
 
     def text_if_allowed(
         self, context: RequestContext, operation: str, resource_type: str, resource: str
@@ -94,13 +101,17 @@ class AuditLog:
         """What `operation` would write, for `repeat`; None if nobody wants to know."""
         return self._known_text(context, operation, resource_type, resource, allowed=True)
 
-    def repeat(self, text: str) -> None:
-        """An operation with this text was allowed."""
-        if not self._sampled or self._selection.takes_next():
-            # As in `_record`, without the call: this happens with every Produce and Fetch.
-            self._lines.append(f'{{"time":{self._now_ms()},{text}')
-            if self._alarm is None or len(self._lines) >= LINES_MAX:
-                self._write_soon()
+    def _repeat(self, text: str) -> None:
+        # This happens with every Produce and Fetch, mostly of a client that is busy with them.
+        now_ms = self._now_ms()
+        if text is self._last_text and now_ms == self._last_ms:
+            self._repeated += 1
+        else:
+            self._add(text, now_ms)
+
+    def _repeat_sampled(self, text: str) -> None:
+        if self._selection.takes_next():
+            self._repeat(text)
 
     def _known_text(
         self,
@@ -146,7 +157,7 @@ class AuditLog:
         host, listener = connection.client_host, connection.listener_name
         text = self._text(Event(kind, principal, host, listener, mechanism, reason))
         if text is not None:
-            self._record(text)
+            self._add(text, self._now_ms())
 
     def on_login(self, connection: ConnectionInfo, mechanism: str, problem: str | None) -> None:
         """What SASL listeners report: a login, or why there was none."""
@@ -156,18 +167,27 @@ class AuditLog:
     def _text(self, event: Event) -> str | None:
         return content(event, self._node_id) if self._selection.wants(event) else None
 
-    def _record(self, text: str) -> None:
-        self._lines.append(f'{{"time":{self._now_ms()},{text}')
-        self._write_soon()
-
-    def _write_soon(self) -> None:
-        if len(self._lines) >= LINES_MAX:
+    def _add(self, text: str, now_ms: int) -> None:
+        lines = self._lines
+        if self._repeated:
+            self._add_repeated()
+        lines.append(f'{{"time":{now_ms},{text}')
+        self._last_text = text
+        self._last_ms = now_ms
+        if len(lines) >= LINES_MAX:
             self.flush()
         elif self._alarm is None:
             self._alarm = self._clock.call_later(WRITE_AFTER_MS, self.flush)
 
+    def _add_repeated(self) -> None:
+        self._lines += self._lines[-1:] * self._repeated
+        self._repeated = 0
+
     def flush(self) -> None:
         """Write what has been collected; also at the end."""
+        if self._repeated:
+            self._add_repeated()
+        self._last_text = ""
         if self._alarm is not None:
             self._alarm.cancel()
             self._alarm = None

@@ -81,15 +81,15 @@ class TopicGuard:
             self._grant(context, context.connection.grants.reads, key)
         return denied
 
-    # Where the audit log gets what is allowed: its text differs by client id, too.
+    # Where the audit log gets what is allowed.
 
     def _denies_audited_write(self, context: RequestContext, key: TopicKey) -> bool:
-        texts = context.connection.grants.write_texts
-        text = texts.get((key, context.client_id))
-        if text is None:
+        grants = context.connection.grants
+        text = grants.write_texts.get(key)
+        if text is None or context.client_id != grants.client_id:
             denied = self._ask_write(context, key)
             if not denied:
-                self._keep_text(context, texts, key, AclOperation.WRITE)
+                self._keep_text(context, grants.write_texts, key, AclOperation.WRITE)
             return denied
         if text:
             self._audit_again(text)
@@ -97,8 +97,8 @@ class TopicGuard:
 
     def _denies_audited_read(self, context: RequestContext, key: TopicKey) -> bool:
         grants = context.connection.grants
-        text = grants.read_texts.get((key, context.client_id))
-        if text is None:
+        text = grants.read_texts.get(key)
+        if text is None or context.client_id != grants.client_id:
             denied = self._ask_read(context, key)
             if not denied:
                 self._keep_text(context, grants.read_texts, key, AclOperation.READ)
@@ -123,11 +123,15 @@ class TopicGuard:
         name = self._name(key)
         if name is None or not self._is_remembered(key):
             return
+        grants = context.connection.grants
+        if grants.client_id != context.client_id:
+            # The text has the client id.
+            grants.read_texts.clear()
+            grants.write_texts.clear()
+            grants.client_id = context.client_id
         if len(texts) >= GRANTED_MAX:
             texts.clear()
-        texts[key, context.client_id] = self._authorization.audit_text(
-            context, operation, ResourceType.TOPIC, name
-        )
+        texts[key] = self._authorization.audit_text(context, operation, ResourceType.TOPIC, name)
         self._authorization.remember_in(context.connection)
 
     # Asking the authorizer.
