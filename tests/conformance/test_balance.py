@@ -116,6 +116,7 @@ def test_plan_is_explained_and_carried_out(cluster: Cluster, admin: Admin) -> No
     assert "Nothing to move." in again.out, again
 
 
+@pytest.mark.long("drains and fills a broker under load; a plan is carried out above")
 def test_broker_is_drained_under_load_and_filled_again(cluster: Cluster, admin: Admin) -> None:
     admin.create_topics([NewTopic("load", num_partitions=12, replication_factor=3)])
     end = threading.Event()

@@ -39,8 +39,14 @@ Seen = list[tuple[int, bytes | None, bytes | None, int, object]]
 def fill(bootstrap: str, mark: str) -> None:
     """Records in every codec, enough in `rolled` for several segments."""
     for codec in CODECS:
-        producer = Producer({"bootstrap.servers": bootstrap, "compression.type": codec,
-                             "linger.ms": 20, "enable.idempotence": True})
+        producer = Producer(
+            {
+                "bootstrap.servers": bootstrap,
+                "compression.type": codec,
+                "linger.ms": 20,
+                "enable.idempotence": True,
+            }
+        )
         for number in range(400):
             key = f"{mark}-{number % 40}".encode()
             value = f"{codec} {number} {mark}".encode()
@@ -66,8 +72,15 @@ def end_offset(consumer: Consumer, partition: TopicPartition) -> int | None:
 
 
 def read_all(bootstrap: str) -> dict[tuple[str, int], Seen]:
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "reader", "check.crcs": True,
-                         "enable.auto.commit": False, "isolation.level": "read_committed"})
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": "reader",
+            "check.crcs": True,
+            "enable.auto.commit": False,
+            "isolation.level": "read_committed",
+        }
+    )
     contents: dict[tuple[str, int], Seen] = {}
     for name, (count, _) in TOPICS.items():
         for index in range(count):
@@ -82,8 +95,15 @@ def read_all(bootstrap: str) -> dict[tuple[str, int], Seen]:
                 assert time.monotonic() < deadline, f"{name}-{index}: {len(rows)} records came"
                 for message in consumer.consume(1000, 0.1):
                     assert message.error() is None, message.error()
-                    rows.append((message.offset(), message.key(), message.value(),
-                                 message.timestamp()[1], message.headers()))
+                    rows.append(
+                        (
+                            message.offset(),
+                            message.key(),
+                            message.value(),
+                            message.timestamp()[1],
+                            message.headers(),
+                        )
+                    )
             contents[name, index] = rows
     consumer.close()
     return contents
@@ -119,6 +139,7 @@ def test_moldau_opens_a_folder_of_apache_kafka_and_gives_it_back(tmp_path: Path)
         assert len(read_all(again.bootstrap)["plain", 0]) > len(after["plain", 0])
 
 
+@pytest.mark.long("a part of the way there and back above")
 def test_apache_kafka_opens_a_folder_of_moldau(tmp_path: Path) -> None:
     with moldau(tmp_path) as ours:
         create_topics(ours.bootstrap)
@@ -136,15 +157,22 @@ def test_kafkas_dump_tool_reads_every_file(tmp_path: Path) -> None:
         fill(ours.bootstrap, "moldau")
     data = tmp_path / "data"
     logs = sorted(data.glob("*/*.log"))
-    others = sorted([*data.glob("*/*.index"), *data.glob("*/*.timeindex"),
-                     *data.glob("*/*.snapshot"), *data.glob("*/*.checkpoint")])
+    others = sorted(
+        [
+            *data.glob("*/*.index"),
+            *data.glob("*/*.timeindex"),
+            *data.glob("*/*.snapshot"),
+            *data.glob("*/*.checkpoint"),
+        ]
+    )
     assert len([log for log in logs if log.parent.name == "rolled-0"]) > 1
     assert {path.suffix for path in others} >= {".index", ".timeindex", ".snapshot"}
 
     tool = "org.apache.kafka.tools.DumpLogSegments"
     partition_logs = [path for path in logs if not path.parent.name.startswith("__")]
-    dumped = kafka_tool(tool, "--deep-iteration", "--print-data-log",
-                        "--files", ",".join(map(str, partition_logs)))
+    dumped = kafka_tool(
+        tool, "--deep-iteration", "--print-data-log", "--files", ",".join(map(str, partition_logs))
+    )
     assert dumped.returncode == 0, dumped.stderr
     assert dumped.stdout.count("isvalid: true") > 0
     assert "isvalid: false" not in dumped.stdout
@@ -156,13 +184,15 @@ def test_kafkas_dump_tool_reads_every_file(tmp_path: Path) -> None:
         assert complaint not in checked.stdout + checked.stderr
 
     metadata = [path for path in logs if path.parent.name == "__cluster_metadata-0"]
-    decoded = kafka_tool(tool, "--cluster-metadata-decoder", "--files",
-                         ",".join(map(str, metadata)))
+    decoded = kafka_tool(
+        tool, "--cluster-metadata-decoder", "--files", ",".join(map(str, metadata))
+    )
     assert decoded.returncode == 0, decoded.stderr
     for record in ("TOPIC_RECORD", "PARTITION_RECORD", "CONFIG_RECORD", "REGISTER_BROKER_RECORD"):
         assert record in decoded.stdout
 
 
+@pytest.mark.long("a part of the way there and back above")
 def test_both_write_the_same_kinds_of_files(tmp_path: Path) -> None:
     """After a clean stop no file of a partition is missing and none is extra. Beside them is one
     that Apache Kafka ignores, and that counts only until Apache Kafka has used the directory."""

@@ -141,9 +141,7 @@ def test_a_broker_that_is_down(cluster: Cluster, prometheus: Prometheus) -> None
 
 
 @MORE
-def test_followers_that_fall_behind_and_come_back(
-    cluster: Cluster, prometheus: Prometheus
-) -> None:
+def test_followers_that_fall_behind_and_come_back(cluster: Cluster, prometheus: Prometheus) -> None:
     create(cluster, "copied", [[1, 2, 3]] * 8)
     with Producer(cluster.client_config, acks=1) as producer:
 
@@ -160,6 +158,7 @@ def test_followers_that_fall_behind_and_come_back(
             prometheus.await_alert("UnderReplicatedPartitionsChanging")
 
 
+@pytest.mark.long("another trouble; `make runbook` makes them all")
 def test_a_quorum_without_a_majority(cluster: Cluster, prometheus: Prometheus) -> None:
     for node in list(cluster.nodes.values())[1:]:
         node.kill()
@@ -318,6 +317,7 @@ def test_a_group_that_flaps(cluster: Cluster, prometheus: Prometheus) -> None:
         prometheus.await_alert("GroupFlapping", consumergroup="flapping")
 
 
+@pytest.mark.long("another trouble; `make runbook` makes them all")
 def test_a_failed_pipeline(cluster: Cluster, prometheus: Prometheus) -> None:
     with Registry(cluster.bootstrap_servers) as registry:
         # As the control loop writes it.
@@ -326,6 +326,7 @@ def test_a_failed_pipeline(cluster: Cluster, prometheus: Prometheus) -> None:
         prometheus.await_alert("PipelineFailed", pipeline="orders-to-lake")
 
 
+@pytest.mark.long("another trouble; `make runbook` makes them all")
 def test_clients_that_are_not_served(cluster: Cluster, prometheus: Prometheus) -> None:
     objective = {
         "name": "writes", "kind": "availability", "target": 99.0,

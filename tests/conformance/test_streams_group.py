@@ -54,6 +54,7 @@ def test_a_streams_application_sees_the_same_as_with_apache_kafka(
     assert not (listed := list(differing)), "\n".join(listed)
 
 
+@pytest.mark.long("two restarts under Kafka Streams; test_embedded has restarts of ours")
 @pytest.mark.slow("Kafka Streams restores its state after each of two restarts")
 def test_an_application_counts_on_when_the_broker_restarts(
     request: pytest.FixtureRequest, tmp_path: Path

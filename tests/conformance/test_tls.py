@@ -329,9 +329,7 @@ def test_a_certificate_for_another_address(broker: Secured, pki: Pki) -> None:
         admin.list_topics()
 
 
-def test_certificates_are_replaced_while_clients_are_connected(
-    broker: Secured, pki: Pki
-) -> None:
+def test_certificates_are_replaced_while_clients_are_connected(broker: Secured, pki: Pki) -> None:
     """By IncrementalAlterConfigs for one listener, as with Kafka."""
     renewed = pki.ca.issue("renewed", "/O=Org/CN=broker", hosts="DNS:localhost")
     settings = _fields(pki.client_settings())
@@ -376,6 +374,7 @@ def serial_number(port: int, pki: Pki) -> str:
         return str(certificate["serialNumber"])
 
 
+@pytest.mark.long("starts Apache Kafka; test_sasl logs in to it")
 @needs_kafka
 @pytest.mark.slow("starts Apache Kafka")
 def test_moldau_client_against_apache_kafka(
@@ -401,6 +400,7 @@ def test_moldau_client_against_apache_kafka(
             admin.list_topics()
 
 
+@pytest.mark.long("three nodes, of which one is killed; test_sasl_nodes has TLS between nodes")
 @pytest.mark.slow("three nodes, one of them killed")
 def test_three_nodes_encrypt_all_between_them(
     tmp_path_factory: pytest.TempPathFactory, pki: Pki

@@ -82,6 +82,7 @@ def _beats(bootstrap: str, topic: str) -> bool:
         return topic in admin.list_topics()
 
 
+@pytest.mark.long("another naming; with prefixes it is shown above")
 def test_both_ways_under_the_same_names_nothing_goes_round(two: tuple[str, str]) -> None:
     for each in two:
         create(each, NewTopic("shared", 1, 1))
@@ -187,6 +188,7 @@ def _moved(file: Path, command: str, left: str, reached: str, *more: str) -> Any
     return json.loads(ended.out)
 
 
+@pytest.mark.long("another naming; groups move over and back above")
 def test_a_move_under_the_same_names_waits_for_everything(two: tuple[str, str]) -> None:
     """Not only for what the group has read: else its records there and those that are written there
     afterwards would be in another order than here, and no offset mean the same on the way back."""
@@ -321,6 +323,7 @@ def test_the_connectors_of_mirrormaker_run_in_connect(two: tuple[str, str]) -> N
         worker.wait_for("Heartbeat", "RUNNING", "RUNNING")
 
 
+@pytest.mark.long("the same in another form; the map of a mirror is in test_copies")
 def test_in_connect_the_map_is_written_with_the_records(two: tuple[str, str]) -> None:
     """Every copy is in the map once its transaction has ended, and nothing else is."""
     create(two[0], NewTopic("mapped", 1, 1))

@@ -107,6 +107,7 @@ def fleet_survives(
         eventually(none_is_missing, what="every acknowledged message is in the log")
 
 
+@pytest.mark.long("devices while processes die; test_sessions kills a proxy at each step")
 def test_a_hundred_devices_while_proxies_and_the_broker_are_killed(
     broker: BrokerProcess, tmp_path: Path
 ) -> None:

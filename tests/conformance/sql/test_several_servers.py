@@ -162,6 +162,7 @@ def pair(broker: BrokerProcess, tmp_path: Path) -> Iterator[list[SqlProcess]]:
         ]
 
 
+@pytest.mark.long("kills a server under load; streams' tests kill instances")
 @pytest.mark.slow("two servers are started as processes, one is killed and its session must expire")
 def test_a_server_is_killed_under_load_and_every_row_counts_once(
     pair: list[SqlProcess], broker: BrokerProcess

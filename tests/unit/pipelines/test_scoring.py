@@ -99,7 +99,7 @@ def test_a_definition_is_read_and_written(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("values", "mistake"),
     [
-        (("risk.txt", "shake", "risk", "predict"), r"risk\.yaml:5:7: .*'risk.txt' is not a model file"),
+        (("risk.txt", "shake", "risk", "predict"), r"risk\.yaml:5:7: .*'risk.txt' is not a model"),
         (("risk.joblib", "shake", "1st", "predict"), r"risk\.yaml:7:7: .*'1st' cannot name"),
         (("risk.joblib", "warmth", "risk", "predict"), r"risk\.yaml:6:7: .*twice"),
         (("risk.joblib", "shake", "risk", "guess"), r"risk\.yaml:8:7: .*'guess' is not known"),
