@@ -114,6 +114,7 @@ def rows(kind: str, folder: Path, spark: Any) -> set[tuple[str, float]]:
     return {(row["id"], row["amount"]) for row in table.select(["id", "amount"]).to_pylist()}
 
 
+@pytest.mark.long("a query for each kind; test_tables_kinds writes and reads each")
 @pytest.mark.slow("a query for each kind of table")
 @pytest.mark.parametrize(
     "kinds",
