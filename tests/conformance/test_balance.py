@@ -271,6 +271,7 @@ def test_what_cannot_be_done_is_explained(
     assert message in ended.err + ended.out
 
 
+@pytest.mark.long("types a whole page; its commands are in other tests of this file")
 def test_examples_of_the_page_run(cluster: Cluster, admin: Admin) -> None:
     lopsided(cluster, admin, "orders", values=80)
     lines = re.findall(r"^moldau balance (.*)$", PAGE.read_text(), re.MULTILINE)

@@ -80,6 +80,7 @@ def test_a_broker_that_is_killed_inside_a_transaction(broker: Broker) -> None:
     assert committed(broker) == [b"before", b"after", b"last"]
 
 
+@pytest.mark.long("three nodes; test_cluster_clients stops a coordinator in a transaction")
 def test_leaders_and_coordinators_that_move_inside_transactions() -> None:
     with Cluster(3) as cluster:
         cluster.create_topic("t", 1, replication_factor=3)

@@ -163,6 +163,7 @@ REPEATED = "the sessions with one node, with three: two of them are in `make tes
 SHORT = {("moldau.client", "GSSAPI"), ("confluent-kafka", "SCRAM-SHA-512")}
 
 
+@pytest.mark.long("three nodes again; test_sasl_nodes has logins between nodes")
 @pytest.mark.slow("three nodes")
 @pytest.mark.parametrize(
     ("client", "mechanism"),

@@ -223,6 +223,7 @@ def test_a_move_under_the_same_names_waits_for_everything(two: tuple[str, str]) 
     assert values(read(two[1], "tail", 100)) == list(map(str, range(100)))
 
 
+@pytest.mark.long("another way to move; groups move over and back above")
 def test_a_lost_cluster_is_left_by_its_checkpoints(two: tuple[str, str], tmp_path: Path) -> None:
     create(two[0], NewTopic("lost", 1, 1))
     with Admin({"bootstrap.servers": two[0]}) as admin:
@@ -374,6 +375,7 @@ def _producers(bootstrap: str, topic: str) -> set[tuple[int, int]]:
     return asyncio.run(polled())
 
 
+@pytest.mark.long("two processes; the decision has unit tests")
 def test_two_processes_share_the_tasks(two: tuple[str, str]) -> None:
     """The second takes over what the first leaves."""
     create(two[0], NewTopic("tasks", 4, 1))
