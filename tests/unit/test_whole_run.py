@@ -11,6 +11,7 @@ import pytest
 from support import timings
 from support.nested_pytest import plain_environment
 from support.processes import ROOT
+from support.repeats import mostly_long
 from support.timings import FileTime, Timing
 
 WHOLE_RUN = ROOT / "tests" / "support" / "whole_run.py"
@@ -151,6 +152,22 @@ def test_a_whole_run_ends_with_its_stages_and_its_chance_failures(tmp_path: Path
     chance = summary.partition("FAILED BY CHANCE, and passed alone (1):")[2]
     assert chance.splitlines()[1] == "  test_it.py::test_unlucky"
     assert summary.rstrip().endswith("FAILED: make third")
+
+
+@pytest.mark.parametrize("keep", [1, ["first"]])
+def test_of_many_values_some_are_not_long(keep: int | list[str]) -> None:
+    first, second, third = mostly_long(
+        ["first", "second", pytest.param("third", id="3", marks=pytest.mark.slow("waits"))],
+        "more of the same",
+        keep=keep,
+    )
+    assert (first.values, first.marks) == (("first",), ())
+    assert [mark.name for mark in second.marks] == ["long"]
+    assert (third.values, third.id) == (("third",), "3")
+    assert [(mark.name, mark.args[0]) for mark in third.marks] == [
+        ("slow", "waits"),
+        ("long", "more of the same"),
+    ]
 
 
 def test_make_test_and_make_test_long_run_every_test() -> None:
