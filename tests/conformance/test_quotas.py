@@ -81,9 +81,11 @@ def produce(version: int = 12, acks: int = -1) -> tuple[ApiKey, int, ProduceRequ
     )  # fmt: skip
 
 
-def fetch(version: int = 11, offset: int = 0) -> tuple[ApiKey, int, FetchRequest]:
+def fetch(
+    version: int = 11, offset: int = 0, *, size: int = 1 << 20
+) -> tuple[ApiKey, int, FetchRequest]:
     partition = FetchRequest.FetchPartition(
-        partition=0, fetch_offset=offset, partition_max_bytes=1 << 20
+        partition=0, fetch_offset=offset, partition_max_bytes=size
     )
     return ApiKey.FETCH, version, FetchRequest(
         max_wait_ms=100,
@@ -135,7 +137,8 @@ def test_a_consumer_over_its_quota_gets_nothing_and_then_everything(
     with Limit(quota_broker, RAW, consumer_byte_rate=11_000.0):
         sizes = []
         for _ in range(100):
-            response = raw.call(*fetch(version))
+            # One batch, however many there are from other tests.
+            response = raw.call(*fetch(version, size=1))
             if response.throttle_time_ms:
                 break
             sizes.append(len(response.responses[0].partitions[0].records))
