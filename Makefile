@@ -8,7 +8,7 @@ PORT   ?= 9092
 DATA   ?= data
 SEEDS  ?= 200
 # Scenarios of one broker that also run on three, with coordinators moving in between: the first
-# list whole in `make cluster-conformance`, of the second those that stop nodes also in CI.
+# list whole in `make cluster-conformance`, of the second those that kill nodes also in CI.
 MOVED := $(addprefix tests/conformance/test_,client_session.py exactly_once.py transactions.py \
            idempotence.py protocol_change.py group_subscribe.py retention.py compaction.py \
            dynamic_configs.py streams_group.py)
@@ -70,8 +70,7 @@ unit: $(VENV)/.installed-test   ## tests without foreign clients
 
 conformance: $(VENV)/.installed-test tools kafka elasticsearch sql-clients axe   ## tests with foreign clients and Apache Kafka
 	$(CROWD) tests/conformance -m "not long" -n $(WORKERS) --dist loadfile
-	$(CROWD) --cluster $(DISTURBED) -m "not long" -n $(WORKERS) --dist loadfile \
-	  -k "killed or stopped"
+	$(CROWD) --cluster $(DISTURBED) -m "not long" -n $(WORKERS) --dist loadfile -k killed
 
 .PHONY: spark-short
 spark-short: $(VENV)/.installed-test | tools kafka
@@ -117,7 +116,8 @@ mirror-kills: $(VENV)/.installed-test   ## SIGKILLs of a mirror and its clusters
 .PHONY: examples
 examples: $(VENV)/.installed-test | tools elasticsearch   ## run all examples, use cases and exercises (minutes)
 	$(BIN)/pytest tests/conformance/test_examples_clients.py tests/conformance/test_learn.py \
-	  tests/conformance/test_examples_use_cases.py tests/conformance/test_testing_examples.py
+	  tests/conformance/test_examples_use_cases.py tests/conformance/test_testing_examples.py \
+	  tests/conformance/test_examples_orders.py
 
 .PHONY: site
 site: $(VENV)/.installed-test   ## build the documentation site in build/site

@@ -15,15 +15,16 @@ TEST_SECONDS_MAX = 900
 LONGEST_FIRST = [
     f"test_{name}.py"
     for name in (
-        "exactly_once", "cluster_faults", "cluster_clients", "examples_orders", "streams_group",
-        "moving_coordinators", "cluster_splits", "cluster_tools", "killed_broker", "scripts",
-        "groups_membership", "cluster_command", "cluster_disks", "log_moves", "log_dirs",
-        "share_group", "transactions_java", "kafka_controller", "same_streams_answers",
-        "transaction_state_folder", "kafka_folder", "client_groups", "same_transaction_answers",
-        "same_consumer_answers", "same_share_fetches", "groups_offsets", "protocol_change",
-        "transactions_restarts", "cli_reassign", "cluster_roles", "cluster_bad_input",
-        "wire_behaviour_cuts", "java_client", "same_elections", "same_controller",
-        "document_cluster", "testing_faults", "testing", "same_answers", "readme", "cli_tour",
+        "exactly_once", "cluster_clients", "streams_group", "semantics", "embedded",
+        "groups_membership", "cluster_faults", "cluster_tools", "balance", "copies", "flows",
+        "service_pages", "secured_clients", "platform", "examples_orders", "killed_broker",
+        "scripts", "cluster_command", "cluster_bad_input", "cluster_disks", "testing_faults",
+        "log_moves", "log_dirs", "share_group", "transactions_java", "kafka_folder",
+        "kafka_controller", "same_streams_answers", "transaction_state_folder", "client_groups",
+        "same_transaction_answers", "same_consumer_answers", "same_share_fetches",
+        "groups_offsets", "protocol_change", "transactions_restarts", "cli_reassign", "instances",
+        "audit_topic", "wire_behaviour_cuts", "java_client", "same_elections", "same_controller",
+        "document_cluster", "testing", "same_answers", "readme", "cli_tour",
     )
 ]  # fmt: skip
 

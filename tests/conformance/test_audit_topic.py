@@ -166,6 +166,7 @@ NODES = AUDITED | {
 }
 
 
+@pytest.mark.long("kills a node; separate controllers show that several nodes write")
 @pytest.mark.slow("three nodes, one of them killed")
 def test_three_nodes_one_of_which_dies(tmp_path_factory: pytest.TempPathFactory) -> None:
     cluster = ClusterUnderTest("moldau", tmp_path_factory.mktemp("audited"), NODES)

@@ -116,6 +116,7 @@ def test_plan_is_explained_and_carried_out(cluster: Cluster, admin: Admin) -> No
     assert "Nothing to move." in again.out, again
 
 
+@pytest.mark.long("drains and fills a broker under load; a plan is carried out above")
 def test_broker_is_drained_under_load_and_filled_again(cluster: Cluster, admin: Admin) -> None:
     admin.create_topics([NewTopic("load", num_partitions=12, replication_factor=3)])
     end = threading.Event()
@@ -319,6 +320,7 @@ def test_what_cannot_be_done_is_explained(
     assert message in ended.err + ended.out
 
 
+@pytest.mark.long("types a whole page; its commands are in other tests of this file")
 def test_examples_of_the_page_run(cluster: Cluster, admin: Admin) -> None:
     lopsided(cluster, admin, "orders", values=80)
     lines = re.findall(r"^moldau balance (.*)$", PAGE.read_text(), re.MULTILINE)

@@ -28,6 +28,7 @@ from moldau.client.admin import (
 from support.cli import CLASSES, TOOLS, Tools, moldau_cli
 from support.java import KafkaTools
 from support.processes import apache_kafka, kafka_missing, moldau
+from support.repeats import mostly_long
 from support.waiting import eventually
 
 TOOL = "acls"
@@ -38,7 +39,10 @@ SETTINGS = {
 }
 
 
-@pytest.fixture(scope="module", params=["Moldau", "Apache Kafka"])
+@pytest.fixture(
+    scope="module",
+    params=mostly_long(["Moldau", "Apache Kafka"], "the same commands on Apache Kafka"),
+)
 def tools(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Tools]:

@@ -86,6 +86,9 @@ def test_a_lost_node(cluster: ClusterUnderTest, tools: Tools) -> None:
     assert done == "Broker 3 is no longer registered.\n"
 
 
+@pytest.mark.long(
+    "Kafka's tool does it in test_cluster_tools, our admin in test_client_admin_cluster"
+)
 def test_a_controller_leaves_and_returns(cluster: ClusterUnderTest, tools: Tools) -> None:
     if not cluster.nodes[3].is_running:
         cluster.start_node(3)

@@ -219,6 +219,7 @@ def test_tour(quick: Shell, broker: BrokerProcess, tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.long("the same as the tour, with the mistakes; each tool has its own tests")
 def test_detour(quick: Shell, broker: BrokerProcess, tmp_path: Path) -> None:
     found = follow(quick, DETOUR, broker, tmp_path)
     assert found.pop("dumped") == found.pop("held")

@@ -72,6 +72,7 @@ def test_each_broker_is_asked_for_its_own(cluster: ClusterUnderTest, admin: Admi
     assert len(admin.delete_consumer_groups(groups)) == 8
 
 
+@pytest.mark.long("nodes stop; leaders that move are found in tests of producer and consumer")
 def test_leaders_and_controllers_that_moved_are_found(
     cluster: ClusterUnderTest, admin: Admin
 ) -> None:

@@ -147,6 +147,7 @@ def cluster(shared: ClusterUnderTest) -> Iterator[ClusterUnderTest]:
         yield cluster
 
 
+@pytest.mark.long("kills nodes; one broker that dies is shown above")
 def test_leader_and_coordinator_die(cluster: ClusterUnderTest) -> None:
     """Reading, committing and membership go on with those that take over."""
     group = new_group()

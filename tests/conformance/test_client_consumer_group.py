@@ -281,6 +281,22 @@ def test_a_pattern(broker: BrokerProcess, make: Make, protocol: str) -> None:
     assert consumer.subscription() == {f"{prefix}-a", f"{prefix}-b"}
 
 
+def test_a_topic_that_is_created_later_is_read(
+    broker: BrokerProcess, make: Make, protocol: str
+) -> None:
+    """Long before metadata is renewed for its age. So is one that the consumer itself has created,
+    which brokers do not have at once."""
+    topic = f"later-{new_group()}"
+    consumer = make(group_id=new_group(), group_protocol=protocol, allow_auto_create_topics=False)
+    consumer.subscribe([topic])
+    poll_until(consumer, lambda: consumer.group_metadata().generation_id > 0, "it has joined")
+    assert consumer.assignment() == set()
+    with RawConnection(broker.port) as to:
+        create_and_wait(to, topic)
+    put(broker.bootstrap, topic, numbers(3))
+    assert values(read(consumer, 3)) == numbers(3)
+
+
 def test_a_pattern_for_the_broker(broker: BrokerProcess, make: Make) -> None:
     topic = new_topic(broker)
     put(broker.bootstrap, topic, numbers(2))

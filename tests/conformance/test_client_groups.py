@@ -31,6 +31,7 @@ from support.either import either_broker
 from support.group_members import Member, Ownership, await_shares, check_read_once
 from support.processes import BrokerProcess
 from support.raw import RawConnection
+from support.repeats import mostly_long
 from support.waiting import eventually
 
 # Heartbeats that tests can wait for. Sessions are long: a member may get no turn for a second or
@@ -434,7 +435,13 @@ def _keys(partitions: Any) -> list[TopicPartition]:
 
 
 @pytest.mark.parametrize("assignor", ["range", "roundrobin", "cooperative-sticky", "consumer"])
-@pytest.mark.parametrize("ours_leads", [True, False], ids=["ours leads", "theirs leads"])
+@pytest.mark.parametrize(
+    "ours_leads",
+    [
+        pytest.param(True, id="ours leads"),
+        pytest.param(False, id="theirs leads", marks=pytest.mark.long("the other one leads")),
+    ],
+)
 def test_a_group_with_confluent_kafka(
     broker: BrokerProcess, assignor: str, ours_leads: bool
 ) -> None:
@@ -452,7 +459,7 @@ def test_a_group_with_confluent_kafka(
         assert group.ownership.faults == []
 
 
-@pytest.mark.parametrize("assignor", ["range", "roundrobin"])
+@pytest.mark.parametrize("assignor", mostly_long(["range", "roundrobin"], "another assignor"))
 def test_a_group_with_kafka_python(broker: BrokerProcess, assignor: str) -> None:
     group = Group(broker, classic(assignor))
     with group.member("ours"):

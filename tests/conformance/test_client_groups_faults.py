@@ -327,6 +327,7 @@ def three() -> Iterator[Cluster]:
         yield running
 
 
+@pytest.mark.long("kills a node; test_cluster_clients kills a coordinator")
 def test_a_coordinator_that_dies_takes_nothing_with_it(three: Cluster) -> None:
     # A session that outlives the coordinator's.
     old = Group(three, CLASSIC | {"session_timeout_ms": 10_000})

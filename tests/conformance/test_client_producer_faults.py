@@ -83,6 +83,7 @@ def test_a_broker_that_is_killed_while_records_are_sent(broker: Broker, in_fligh
     assert broker.values("t") == numbered(count)
 
 
+@pytest.mark.long("three nodes; test_cluster_clients moves leaders")
 def test_leaders_that_move_while_records_are_sent() -> None:
     with Cluster(3) as cluster:
         cluster.create_topic("t", 1, replication_factor=3, config={"min.insync.replicas": "2"})

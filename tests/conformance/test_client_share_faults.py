@@ -170,6 +170,7 @@ def test_an_application_that_stays_away_is_taken_back(node: Broker) -> None:
         take_until(consumer, b"b")
 
 
+@pytest.mark.long("kills a node; test_share_group kills brokers")
 def test_a_leader_that_dies_loses_no_record() -> None:
     with Cluster(config=CONFIG) as cluster:
         topic, group = prepare(cluster, *map(str, range(10)))

@@ -22,8 +22,12 @@ QUICK = {
     "linger.ms": 0,
 }
 
+# Transactions before version 2; an upgrade from it is always tried.
+OLDER = pytest.mark.long("the older version; the broker's part is in test_same_transaction_answers")
+VERSIONS = [pytest.param(2, id="version 2"), pytest.param(1, id="version 1", marks=OLDER)]
 
-@pytest.fixture(params=[2, 1], ids=["version 2", "version 1"])
+
+@pytest.fixture(params=VERSIONS)
 def broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
     with Broker(topics=["t"]) as broker:
         if request.param == 1:
@@ -76,6 +80,7 @@ def test_a_broker_that_is_killed_inside_a_transaction(broker: Broker) -> None:
     assert committed(broker) == [b"before", b"after", b"last"]
 
 
+@pytest.mark.long("three nodes; test_cluster_clients stops a coordinator in a transaction")
 def test_leaders_and_coordinators_that_move_inside_transactions() -> None:
     with Cluster(3) as cluster:
         cluster.create_topic("t", 1, replication_factor=3)

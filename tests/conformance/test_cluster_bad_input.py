@@ -144,6 +144,7 @@ def test_a_node_of_another_cluster(cluster: ClusterUnderTest, tmp_path: Path) ->
     check_serving(cluster)
 
 
+@pytest.mark.long("one folder twice; test_scripts refuses it on one node")
 def test_a_node_is_started_twice(cluster: ClusterUnderTest) -> None:
     """With the same file: the folder is in use, and so are the ports."""
     original = cluster.nodes[2]
@@ -193,6 +194,7 @@ def test_a_deleted_data_folder(cluster: ClusterUnderTest) -> None:
     check_serving(cluster)
 
 
+@pytest.mark.long("a mix-up of folders; that of another cluster is refused above")
 def test_the_data_folder_of_another_node(cluster: ClusterUnderTest) -> None:
     cluster.stop(3)
     own, others = cluster.nodes[3].data, cluster.folder / "copy-of-node-1"
@@ -214,6 +216,7 @@ def test_the_data_folder_of_another_node(cluster: ClusterUnderTest) -> None:
     check_serving(cluster)
 
 
+@pytest.mark.long("a mix-up of folders; that of another cluster is refused above")
 def test_folders_of_two_clusters_in_one_node(cluster: ClusterUnderTest) -> None:
     cluster.stop(3)
     node = cluster.nodes[3]
@@ -336,6 +339,7 @@ def test_a_quorum_without_its_majority(separate: ClusterUnderTest) -> None:
     cluster.wait_for_leader(TOPIC, not_in=[victim])
 
 
+@pytest.mark.long("nodes in both roles; a quorum without its majority is shown above")
 def test_two_of_three_combined_nodes_are_gone(cluster: ClusterUnderTest) -> None:
     """Too few are in sync for acks=all; whatever was acknowledged is there when they return."""
     left = cluster.leader(TOPIC)

@@ -33,6 +33,7 @@ from support.cluster import (
     cluster_for,
 )
 from support.raw import RawConnection
+from support.repeats import mostly_long
 from support.scenarios import members
 from support.scenarios.members import Membership, Place
 from support.scenarios.sharing import GROUP_CONFIG, ShareWorker
@@ -75,7 +76,9 @@ def to_leader(cluster: ClusterUnderTest, topic: str, index: int = 0) -> RawConne
     return RawConnection(cluster.nodes[cluster.leader(topic, index)].port, timeout=60)
 
 
-@pytest.mark.parametrize("name", CLIENTS)
+@pytest.mark.parametrize(
+    "name", mostly_long(CLIENTS, "one broker has every client in test_client_session", keep=2)
+)
 def test_every_client_writes_and_reads_what_others_wrote(
     cluster: ClusterUnderTest, name: str
 ) -> None:
@@ -152,7 +155,7 @@ OTHER_CLIENT = pytest.mark.long("a dead coordinator is also shown with confluent
 @pytest.mark.parametrize(
     "name",
     [
-        each if each.startswith("confluent-kafka") else pytest.param(each, marks=OTHER_CLIENT)
+        each if each == "confluent-kafka classic" else pytest.param(each, marks=OTHER_CLIENT)
         for each in members.CLIENTS
     ],
 )
@@ -221,6 +224,7 @@ def look_at(cluster: ClusterUnderTest, topic: str) -> Seen:
     return look(cluster.nodes[cluster.leader(topic)].port, topic)
 
 
+@pytest.mark.long("stops nodes one after the other; restarts of one are in test_share_group")
 def test_a_share_group_goes_on_when_nodes_stop(cluster: ClusterUnderTest) -> None:
     topic = "shared"
     cluster.create_topic(topic, 3)
@@ -415,6 +419,7 @@ def prefer(cluster: ClusterUnderTest, topic: str) -> None:
     )
 
 
+@pytest.mark.long("stops all replicas in turn; simulations show it for thousands of seeds")
 def test_the_last_in_sync_replica_is_waited_for(cluster: ClusterUnderTest) -> None:
     """Its followers lack what it had: nobody leads until it returns, unless one allows for loss."""
     careful, careless = "careful", "careless"

@@ -61,6 +61,7 @@ def on_folder(cluster: ClusterUnderTest, topic: str, folder: Path) -> set[int]:
     }  # fmt: skip
 
 
+@pytest.mark.long("a full disk of one node is in test_log_dirs and test_testing_faults")
 def test_a_disk_fills_up(request: pytest.FixtureRequest, tmp_path: Path, small_disk: Path) -> None:
     """Its replicas are out of sync, others lead what it led, and after a restart it is whole."""
     big = tmp_path / "big"

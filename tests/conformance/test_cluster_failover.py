@@ -20,8 +20,13 @@ PATIENT = {
     "controller.quorum.fetch.timeout.ms": FIVE_MINUTES_MS,
 }
 
+SHAPES = [
+    pytest.param(COMBINED, id="combined"),
+    pytest.param(SEPARATE, id="separate", marks=pytest.mark.long("also in test_cluster_roles")),
+]
 
-@pytest.fixture(scope="module", params=[COMBINED, SEPARATE], ids=["combined", "separate"])
+
+@pytest.fixture(scope="module", params=SHAPES)
 def shared(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ClusterUnderTest]:

@@ -64,7 +64,7 @@ def wait_until_replaced(traffic: Traffic, victim: int) -> None:
     "who",
     [
         "leader",
-        "controller",
+        pytest.param("controller", marks=pytest.mark.long("test_cluster_failover kills it")),
         pytest.param("coordinator", marks=pytest.mark.long("leaders of other topics die as well")),
     ],
 )
@@ -98,6 +98,7 @@ def test_a_node_sleeps_for_longer_than_its_session(cluster: ClusterUnderTest, wh
         traffic.check()
 
 
+@pytest.mark.long("another victim")
 def test_a_follower_is_killed_and_nobody_notices(cluster: ClusterUnderTest) -> None:
     """It leads nothing that clients use: they see no error but a lost connection."""
     follower = next(each for each in cluster.brokers if each != cluster.active_controller())

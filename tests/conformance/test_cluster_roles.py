@@ -47,6 +47,7 @@ def leaders_of(cluster: ClusterUnderTest, topic: str) -> dict[object, tuple[int,
     return {at: (state.leader, state.leader_epoch) for at, state in states}
 
 
+@pytest.mark.long("restarts controllers in turn; one that dies is shown above")
 def test_controllers_are_restarted_one_after_the_other(cluster: ClusterUnderTest) -> None:
     """Nobody is fenced by it, and no partition changes its leader."""
     with Traffic(cluster, "restarted", protocol="consumer") as traffic:

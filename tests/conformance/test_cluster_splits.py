@@ -81,6 +81,7 @@ def test_a_node_is_cut_off_from_everybody(cluster: ClusterUnderTest, who: str) -
         traffic.check()
 
 
+@pytest.mark.long("another way to be cut off")
 @pytest.mark.parametrize("who", ["controller", pytest.param("leader", marks=LEADER_TOO)])
 def test_clients_still_reach_a_node_that_no_other_reaches(
     cluster: ClusterUnderTest, who: str
@@ -123,6 +124,7 @@ def test_the_network_is_cut_in_one_direction(cluster: ClusterUnderTest, incoming
         traffic.check()
 
 
+@pytest.mark.long("another way to be cut off")
 def test_two_nodes_do_not_see_each_other(cluster: ClusterUnderTest) -> None:
     """The third sees both: nobody is fenced for good, and all comes on."""
     with Traffic(cluster, "two") as traffic:

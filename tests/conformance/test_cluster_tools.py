@@ -118,6 +118,7 @@ def test_partitions_move_to_other_nodes_while_they_are_written(
     )
 
 
+@pytest.mark.long("a slow reassignment; test_cli_reassign cancels one")
 def test_a_throttled_move_takes_its_time_and_can_be_cancelled(
     cluster: ClusterUnderTest, tools: KafkaTools, tmp_path: Path
 ) -> None:
@@ -162,6 +163,7 @@ def test_a_throttled_move_takes_its_time_and_can_be_cancelled(
     assert cluster.partitions(topic)[topic, 0].replicas == (1, 3)
 
 
+@pytest.mark.long("another reassignment")
 def test_more_and_fewer_replicas(
     cluster: ClusterUnderTest, tools: KafkaTools, tmp_path: Path
 ) -> None:
@@ -204,6 +206,7 @@ def test_preferred_leaders_are_elected(cluster: ClusterUnderTest, tools: KafkaTo
     assert "Valid replica already elected for partitions preferred-0" in again
 
 
+@pytest.mark.long("stops nodes; test_cli_reassign elects an unclean leader")
 def test_an_unclean_leader_is_elected_by_hand(cluster: ClusterUnderTest, tools: KafkaTools) -> None:
     topic = "unclean"
     active = cluster.active_controller()
@@ -264,6 +267,7 @@ def voters_of(cluster: ClusterUnderTest) -> set[int]:
     return {voter.replica_id for voter in described.current_voters} if described else set()
 
 
+@pytest.mark.long("our own admin does it in test_client_admin_cluster")
 def test_a_controller_leaves_the_quorum_and_returns(
     cluster: ClusterUnderTest, tools: KafkaTools
 ) -> None:
@@ -383,6 +387,7 @@ def test_features_are_described_and_changed(cluster: ClusterUnderTest, tools: Ka
     assert refused.status == 1
 
 
+@pytest.mark.long("restarts a node; the request is in test_cli_cluster")
 def test_a_broker_is_unregistered_and_returns(cluster: ClusterUnderTest, tools: KafkaTools) -> None:
     gone = next(each for each in cluster.brokers if each != cluster.active_controller())
     cluster.stop(gone)

@@ -39,6 +39,7 @@ def numbers(batches: Iterator[pyarrow.RecordBatch]) -> list[int]:
     return [int(value[:6]) for batch in batches for value in batch.column("value").to_pylist()]
 
 
+@pytest.mark.long("kills a node; test_client_producer_faults kills one, too")
 def test_a_leader_dies_while_rows_are_written_and_read(
     cluster: Cluster, config: dict[str, str]
 ) -> None:

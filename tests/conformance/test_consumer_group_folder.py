@@ -84,6 +84,9 @@ class Group:
             assert time.monotonic() < deadline
 
 
+@pytest.mark.long(
+    "starts Apache Kafka twice; what is written is compared in test_same_consumer_answers"
+)
 @pytest.mark.slow("Apache Kafka starts twice, and Moldau in between")
 def test_there_and_back(tmp_path: Path) -> None:
     with apache_kafka(tmp_path, SETTINGS) as kafka:

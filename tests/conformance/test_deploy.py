@@ -130,6 +130,7 @@ def test_the_container_file_copies_what_is_there() -> None:
         assert re.search(rf"^{extra} = \[", known, re.MULTILINE), extra
 
 
+@pytest.mark.long("three nodes; test_document_cluster starts such nodes")
 def test_three_nodes_start_as_their_containers_do(tmp_path: Path) -> None:
     """The script formats the storage and starts the node; started again it keeps its data."""
     ports = [(free_port(), free_port()) for _ in range(3)]

@@ -110,6 +110,7 @@ def kill_at_random(stage: Stage, workers: list[TransformingWorker], kills: int) 
         worker.start()
 
 
+OTHER_PROTOCOL = pytest.mark.long("the same with the other protocol")
 MORE_KILLS = pytest.mark.long("the same with more kills")
 
 
@@ -117,8 +118,9 @@ MORE_KILLS = pytest.mark.long("the same with more kills")
 @pytest.mark.parametrize(
     ("protocol", "kills"),
     [
-        ("classic", 25),
-        ("consumer", 6),
+        ("classic", 10),
+        pytest.param("classic", 25, marks=MORE_KILLS),
+        pytest.param("consumer", 6, marks=OTHER_PROTOCOL),
         pytest.param("classic", 100, marks=MORE_KILLS),
         pytest.param("consumer", 15, marks=MORE_KILLS),
     ],

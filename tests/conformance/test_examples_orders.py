@@ -53,9 +53,8 @@ def lives(process: psutil.Process) -> bool:
         return False
 
 
-@pytest.fixture(scope="module", autouse=True)
+@pytest.fixture
 def project_tests() -> Iterator[subprocess.Popen[str]]:
-    """They run beside the tests here: all of them mostly wait."""
     process = begin("pytest", "-q", "-p", "moldau.testing.plugin", "-p", "no:cacheprovider")
     yield process
     stop(process)
@@ -98,6 +97,7 @@ def demo(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     stop(process)
 
 
+@pytest.mark.long("the demo twice more; `make examples` runs it")
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGKILL])
 def test_nothing_is_left_when_the_demo_is_interrupted(
     demo: subprocess.Popen[str], ending: signal.Signals
@@ -115,6 +115,7 @@ def test_nothing_is_left_when_the_demo_is_interrupted(
     )
 
 
+@pytest.mark.long("a whole test suite; `make examples` runs it")
 @pytest.mark.slow("runs the whole test suite of the example")
 def test_the_tests_of_the_project_pass(project_tests: subprocess.Popen[str]) -> None:
     output, _ = project_tests.communicate(timeout=SECONDS_MAX)
@@ -128,6 +129,7 @@ def test_the_tests_of_the_project_pass(project_tests: subprocess.Popen[str]) -> 
 SHELL_BLOCKS = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
+@pytest.mark.long("types a whole document; `make examples` runs it")
 def test_the_walk_in_the_readme(tmp_path: Path) -> None:
     """`By hand`: one block for each of two terminals, as written but for ports and folders."""
     text = (PROJECT / "README.md").read_text()

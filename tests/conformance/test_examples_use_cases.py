@@ -36,6 +36,7 @@ def cases() -> Iterator[object]:
         yield pytest.param(name, id=name, marks=marks)
 
 
+@pytest.mark.long("whole programs; `make examples` runs them")
 @pytest.mark.parametrize("name", list(cases()))
 def test_a_use_case_runs(name: str, tmp_path: Path) -> None:
     for missing in MISSING.get(name, ()):

@@ -107,7 +107,10 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
 
 @pytest.fixture(
     scope="module",
-    params=["moldau", pytest.param("kafka", marks=pytest.mark.slow("starts Apache Kafka"))],
+    params=[
+        "moldau",
+        pytest.param("kafka", marks=pytest.mark.long("starts Apache Kafka for one figure")),
+    ],
 )
 def either(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, site: Site

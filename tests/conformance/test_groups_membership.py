@@ -11,6 +11,7 @@ import pytest
 
 from support import asking
 from support.raw import RawConnection
+from support.repeats import mostly_long
 from support.scenarios.members import CLIENTS, MemberRefused, Membership, Place
 from support.scenarios.sharing import GROUP_CONFIG
 from support.scenarios.stage import DISTURBANCES, Stage, disturbed, stage_for
@@ -125,7 +126,7 @@ def test_a_static_member_restarts_and_nobody_notices(
         assert_all_processed_and_committed(team, load.finish())
 
 
-@pytest.mark.parametrize("client", FENCED)
+@pytest.mark.parametrize("client", mostly_long(FENCED, "the same with another client", keep=2))
 def test_of_two_members_with_one_instance_id_one_is_refused(stage: Stage, client: str) -> None:
     """The classic protocol fences the one that was there, the consumer protocol the newcomer."""
     topic = stage.name("fenced")
@@ -148,7 +149,7 @@ def test_of_two_members_with_one_instance_id_one_is_refused(stage: Stage, client
         assert set(team.ledger.values.values()) == values
 
 
-@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("client", mostly_long(CLIENTS, "the same with another client", keep=2))
 def test_a_pattern_finds_a_topic_created_later(stage: Stage, client: str) -> None:
     prefix = stage.name("pattern") + "-"
     first = stage.topic(f"{prefix}first", 2)

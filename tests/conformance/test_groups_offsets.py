@@ -16,6 +16,7 @@ from moldau.wire.apis import ApiKey
 from moldau.wire.messages import OffsetCommitRequest, OffsetDeleteRequest
 from support import asking
 from support.raw import RawConnection
+from support.repeats import mostly_long
 from support.scenarios.members import CLIENTS, Membership, Place
 from support.scenarios.stage import Stage, disturbed, stage_for
 from support.scenarios.workers import Team, committed, write
@@ -26,7 +27,9 @@ NONE, UNKNOWN_MEMBER_ID, NON_EMPTY_GROUP, SUBSCRIBED = 0, 25, 68, 86
 # COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR
 COORDINATOR_MOVES = (14, 15, 16)
 
-each_client = pytest.mark.parametrize("client", CLIENTS)
+each_client = pytest.mark.parametrize(
+    "client", mostly_long(CLIENTS, "the same with confluent-kafka", keep=2)
+)
 
 
 @pytest.fixture(scope="module")

@@ -139,6 +139,7 @@ def test_moldau_opens_a_folder_of_apache_kafka_and_gives_it_back(tmp_path: Path)
         assert len(read_all(again.bootstrap)["plain", 0]) > len(after["plain", 0])
 
 
+@pytest.mark.long("a part of the way there and back above")
 def test_apache_kafka_opens_a_folder_of_moldau(tmp_path: Path) -> None:
     with moldau(tmp_path) as ours:
         create_topics(ours.bootstrap)
@@ -191,6 +192,7 @@ def test_kafkas_dump_tool_reads_every_file(tmp_path: Path) -> None:
         assert record in decoded.stdout
 
 
+@pytest.mark.long("a part of the way there and back above")
 def test_both_write_the_same_kinds_of_files(tmp_path: Path) -> None:
     """After a clean stop no file of a partition is missing and none is extra. Beside them is one
     that Apache Kafka ignores, and that counts only until Apache Kafka has used the directory."""

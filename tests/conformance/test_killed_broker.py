@@ -107,7 +107,7 @@ def read_everything(bootstrap: str) -> Acknowledged:
 @pytest.mark.timeout(900)
 @pytest.mark.slow("a broker starts again after each kill")
 @pytest.mark.parametrize(
-    "kills", [12, pytest.param(30, marks=pytest.mark.long("more kills; `make kills` has 1,000"))]
+    "kills", [6, pytest.param(30, marks=pytest.mark.long("more kills; `make kills` has 1,000"))]
 )
 def test_nothing_acknowledged_is_lost_or_doubled(tmp_path: Path, kills: int) -> None:
     chance = random.Random(20_251)

@@ -10,6 +10,7 @@ import pytest
 
 from moldau.learning.machine.course import COURSE
 from support.cli import Ended, moldau_cli
+from support.repeats import mostly_long
 
 Learn = Callable[..., Ended]
 
@@ -37,7 +38,7 @@ def exercises() -> Iterator[object]:
         yield pytest.param(each.name, marks=marks, id=each.name)
 
 
-@pytest.mark.parametrize("name", list(exercises()))
+@pytest.mark.parametrize("name", mostly_long(exercises(), "`make examples` solves them all"))
 def test_the_solution_solves_the_exercise(learn: Learn, name: str) -> None:
     begun = learn("start", name)
     assert begun.status == 0, begun.err
@@ -52,6 +53,7 @@ def test_the_solution_solves_the_exercise(learn: Learn, name: str) -> None:
     assert listed[name] == "solved for you"
 
 
+@pytest.mark.long("a whole tour; `make examples` runs it")
 def test_the_tour_runs_what_is_typed_and_checks_it(learn: Learn) -> None:
     """As the reader sees it, in a process of its own."""
     assert learn("start", "topics").status == 0

@@ -173,6 +173,7 @@ def test_partitions_spread_over_the_folders(tmp_path: Path) -> None:
             assert on_disk >= {f"{topic}-{index}" for topic, index in held}
 
 
+@pytest.mark.long("fills another disk")
 def test_without_the_metadata_folder_the_broker_stops(tmp_path: Path, small_disk: Path) -> None:
     """Nothing can be decided any more: the process ends, says why, and a restart finds all."""
     big = tmp_path / "big"

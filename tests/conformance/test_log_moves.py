@@ -149,7 +149,11 @@ class Clients:
     "config",
     [
         pytest.param({"segment.bytes": "4194304"}, id="many segments"),
-        pytest.param({"flush.messages": "1"}, id="flushed with every append"),
+        pytest.param(
+            {"flush.messages": "1"},
+            id="flushed with every append",
+            marks=pytest.mark.long("the same with other settings"),
+        ),
     ],
 )
 def test_clients_do_not_notice_a_move(tmp_path: Path, config: dict[str, str]) -> None:
@@ -185,7 +189,13 @@ def test_clients_do_not_notice_a_move(tmp_path: Path, config: dict[str, str]) ->
         assert stored == clients.acknowledged
 
 
-@pytest.mark.parametrize("kill", [False, True], ids=["stopped", "killed"])
+@pytest.mark.parametrize(
+    "kill",
+    [
+        pytest.param(False, id="stopped", marks=pytest.mark.long("a kill is harder")),
+        pytest.param(True, id="killed"),
+    ],
+)
 def test_a_move_goes_on_after_a_restart(tmp_path: Path, kill: bool) -> None:
     broker = broker_on(tmp_path).start()
 

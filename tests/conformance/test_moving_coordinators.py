@@ -232,6 +232,7 @@ DISTURBANCES: list[Disturbance] = [
 ]
 
 
+@pytest.mark.long("four nodes fail in turn; scenarios on three nodes are in `make conformance`")
 @pytest.mark.timeout(900)
 @pytest.mark.slow("four nodes fail in turn under clients of every kind")
 def test_everything_is_done_once_wherever_it_is_coordinated(

@@ -193,6 +193,7 @@ def test_a_stop_leaves_nothing_and_the_next_start_has_the_data(platform: Platfor
     assert "numbers-value" in httpx.get(f"{registry}/subjects").json()
 
 
+@pytest.mark.long("the whole platform again, killed")
 def test_nothing_survives_the_command(tmp_path: Path) -> None:
     made = Platform(tmp_path)
     command = made.open("--port", "0", "--without", "connect,sql,console")
@@ -209,6 +210,7 @@ def test_nothing_survives_the_command(tmp_path: Path) -> None:
     made.call("destroy", "--yes")
 
 
+@pytest.mark.long("the whole platform again, on three nodes")
 def test_three_brokers_and_a_signal(tmp_path: Path) -> None:
     made = Platform(tmp_path)
     command = made.open("--port", "0", "--brokers", "3", "--only", "broker,registry")

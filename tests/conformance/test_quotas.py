@@ -30,7 +30,9 @@ from moldau.wire.messages import (
 from moldau.wire.records import encode_batch
 from support.processes import BrokerProcess, kafka_missing, kafka_tool, moldau
 from support.raw import RawConnection
+from support.repeats import mostly_long
 
+OLDER = "the same with another version"
 #: The client id of RawConnection.
 RAW = {"client-id": "raw"}
 BATCH = encode_batch([(None, b"x" * 10_000, int(time.time() * 1000), ())])
@@ -79,9 +81,11 @@ def produce(version: int = 12, acks: int = -1) -> tuple[ApiKey, int, ProduceRequ
     )  # fmt: skip
 
 
-def fetch(version: int = 11, offset: int = 0) -> tuple[ApiKey, int, FetchRequest]:
+def fetch(
+    version: int = 11, offset: int = 0, *, size: int = 1 << 20
+) -> tuple[ApiKey, int, FetchRequest]:
     partition = FetchRequest.FetchPartition(
-        partition=0, fetch_offset=offset, partition_max_bytes=1 << 20
+        partition=0, fetch_offset=offset, partition_max_bytes=size
     )
     return ApiKey.FETCH, version, FetchRequest(
         max_wait_ms=100,
@@ -92,7 +96,7 @@ def fetch(version: int = 11, offset: int = 0) -> tuple[ApiKey, int, FetchRequest
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("version", [3, 8, 9, 12])
+@pytest.mark.parametrize("version", mostly_long([12, 3, 8, 9], OLDER, keep=2))
 def test_a_producer_over_its_quota_gets_a_throttle_time_and_is_muted(
     quota_broker: BrokerProcess, raw: RawConnection, version: int
 ) -> None:
@@ -125,7 +129,7 @@ def test_a_muted_connection_does_not_delay_others(
                 another.call(ApiKey.METADATA, 9, MetadataRequest(topics=[]))
 
 
-@pytest.mark.parametrize("version", [4, 7, 11, 12])
+@pytest.mark.parametrize("version", mostly_long([12, 4, 7, 11], OLDER, keep=2))
 def test_a_consumer_over_its_quota_gets_nothing_and_then_everything(
     quota_broker: BrokerProcess, raw: RawConnection, version: int
 ) -> None:
@@ -133,7 +137,8 @@ def test_a_consumer_over_its_quota_gets_nothing_and_then_everything(
     with Limit(quota_broker, RAW, consumer_byte_rate=11_000.0):
         sizes = []
         for _ in range(100):
-            response = raw.call(*fetch(version))
+            # One batch, however many there are from other tests.
+            response = raw.call(*fetch(version, size=1))
             if response.throttle_time_ms:
                 break
             sizes.append(len(response.responses[0].partitions[0].records))
@@ -262,6 +267,7 @@ def test_our_consumer_reads_everything_within_its_quota(quota_broker: BrokerProc
         assert time.monotonic() - started >= 1.5
 
 
+@pytest.mark.long("four JVMs one after the other; librdkafka honours quotas above")
 @pytest.mark.slow("four runs of Java tools, one after the other")
 @pytest.mark.skipif(kafka_missing() is not None, reason=str(kafka_missing()))
 def test_kafkas_tools_set_quotas_and_the_java_producer_honours_them(

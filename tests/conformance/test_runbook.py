@@ -158,6 +158,7 @@ def test_followers_that_fall_behind_and_come_back(cluster: Cluster, prometheus: 
             prometheus.await_alert("UnderReplicatedPartitionsChanging")
 
 
+@pytest.mark.long("another trouble; `make runbook` makes them all")
 def test_a_quorum_without_a_majority(cluster: Cluster, prometheus: Prometheus) -> None:
     for node in list(cluster.nodes.values())[1:]:
         node.kill()
@@ -267,6 +268,7 @@ def _receive(client: socket.socket, count: int) -> None:
         count -= len(client.recv(min(count, 1 << 20)))
 
 
+@pytest.mark.long("another trouble; `make runbook` makes them all")
 def test_a_consumer_that_is_too_slow_and_one_that_is_stuck(
     cluster: Cluster, prometheus: Prometheus
 ) -> None:
@@ -316,6 +318,7 @@ def test_a_group_that_flaps(cluster: Cluster, prometheus: Prometheus) -> None:
         prometheus.await_alert("GroupFlapping", consumergroup="flapping")
 
 
+@pytest.mark.long("another trouble; `make runbook` makes them all")
 def test_a_failed_pipeline(cluster: Cluster, prometheus: Prometheus) -> None:
     with Registry(cluster.bootstrap_servers) as registry:
         # As the control loop writes it.
@@ -324,6 +327,7 @@ def test_a_failed_pipeline(cluster: Cluster, prometheus: Prometheus) -> None:
         prometheus.await_alert("PipelineFailed", pipeline="orders-to-lake")
 
 
+@pytest.mark.long("another trouble; `make runbook` makes them all")
 def test_clients_that_are_not_served(cluster: Cluster, prometheus: Prometheus) -> None:
     objective = {
         "name": "writes", "kind": "availability", "target": 99.0,

@@ -28,6 +28,7 @@ from moldau.wire.messages import (
 )
 from support.both import IGNORED, Both, Side, prepare, written_records
 from support.processes import BrokerProcess, apache_kafka, kafka_missing, moldau
+from support.repeats import mostly_long
 
 pytestmark = pytest.mark.skipif(kafka_missing() is not None, reason=str(kafka_missing()))
 
@@ -530,7 +531,7 @@ SUBSCRIPTIONS = [["four"], ["four"], ["four", "missing"]]
 ALL = {"four": [0, 1, 2, 3]}
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", mostly_long(range(8), "more seeds", keep=2))
 def test_random_conversations(stage: Stage, seed: int) -> None:
     draw = random.Random(seed)
     speakers = [Speaker(member, None, draw) for member in "abc"]

@@ -30,6 +30,7 @@ from moldau.wire.records import encode_batch
 from support import asking
 from support.both import IGNORED, Both, Side, coordinator_ready, prepare
 from support.processes import BrokerProcess, apache_kafka, kafka_missing, moldau
+from support.repeats import mostly_long
 from support.waiting import eventually
 
 pytestmark = pytest.mark.skipif(kafka_missing() is not None, reason=str(kafka_missing()))
@@ -450,7 +451,7 @@ def test_deleted_records(stage: Stage) -> None:
     stage.stored()
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", mostly_long(range(3), "more seeds"))
 def test_committed_records_only(stage: Stage, seed: int) -> None:
     stage.configure(share_isolation_level="read_committed")
     draw = random.Random(seed)
@@ -478,7 +479,7 @@ def test_committed_records_only(stage: Stage, seed: int) -> None:
             held = acquired(stage.fetch("a", acks=acks, max_wait_ms=20))
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", mostly_long(range(6), "more seeds", keep=2))
 def test_any_conversation(stage: Stage, seed: int) -> None:
     draw = random.Random(seed)
     members = ("a", "b", "c")

@@ -24,6 +24,7 @@ from moldau.wire.messages import StreamsGroupHeartbeatRequest as Heartbeat
 from support.both import Side, prepare
 from support.java import KafkaTools
 from support.processes import BrokerProcess, apache_kafka, kafka_missing, moldau
+from support.repeats import mostly_long
 from support.streams_stage import (
     NOT_COMPARED,
     SETTINGS,
@@ -371,7 +372,7 @@ RANDOM_TOPOLOGY = topology(
 )
 
 
-@pytest.mark.parametrize("seed", [3, 4])
+@pytest.mark.parametrize("seed", mostly_long([3, 4], "more seeds"))
 def test_random_lives(stage: StreamsStage, seed: int) -> None:
     """Members of three processes come, go, obey, keep what they should give up, and lag behind."""
     rng = random.Random(seed)

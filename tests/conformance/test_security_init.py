@@ -114,6 +114,7 @@ def _check_secrets(folder: Path, report: str) -> None:
     assert not any(each in report for each in passwords)
 
 
+@pytest.mark.long("three nodes; what is printed for one works above")
 @pytest.mark.slow("three nodes with TLS between them")
 def test_three_nodes_under_another_name(here: Path) -> None:
     made = moldau_cli(

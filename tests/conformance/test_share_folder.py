@@ -80,7 +80,7 @@ def described(to: RawConnection) -> str:
 @pytest.mark.parametrize(
     ("first", "second"),
     [pytest.param(apache_kafka, moldau, id="to Moldau"),
-     pytest.param(moldau, apache_kafka, id="to Kafka")],
+     pytest.param(moldau, apache_kafka, id="to Kafka", marks=pytest.mark.long("the way back"))],
 )  # fmt: skip
 def test_a_share_group_moves_between_brokers(first: Any, second: Any, tmp_path: Path) -> None:
     with first(tmp_path) as broker, RawConnection(broker.port) as to:

@@ -27,7 +27,7 @@ from support.scenarios.sharing import (
     share_group_lag,
     wait_for_delivery,
 )
-from support.scenarios.stage import DISTURBANCES, Stage, stage_for
+from support.scenarios.stage import Stage, stage_for
 from support.scenarios.workers import write
 from support.waiting import eventually
 
@@ -74,7 +74,7 @@ def wait_until_done(stage: Stage, place: Place) -> None:
     )
 
 
-@pytest.mark.parametrize("disturbance", DISTURBANCES)
+@pytest.mark.parametrize("disturbance", RESTARTS)
 def test_workers_share_a_partition_and_each_record_is_accepted_once(
     stage: Stage, place: Place, disturbance: str
 ) -> None:

@@ -31,6 +31,7 @@ def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[BrokerPr
         yield first, second
 
 
+@pytest.mark.long("two sessions of Kafka Streams; test_same_streams_answers compares each answer")
 @pytest.mark.slow("two sessions of Kafka Streams that wait for rebalances")
 @pytest.mark.parametrize(
     "guarantee",
@@ -54,6 +55,7 @@ def test_a_streams_application_sees_the_same_as_with_apache_kafka(
     assert not (listed := list(differing)), "\n".join(listed)
 
 
+@pytest.mark.long("two restarts under Kafka Streams; test_embedded has restarts of ours")
 @pytest.mark.slow("Kafka Streams restores its state after each of two restarts")
 def test_an_application_counts_on_when_the_broker_restarts(
     request: pytest.FixtureRequest, tmp_path: Path

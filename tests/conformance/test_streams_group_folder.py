@@ -99,6 +99,7 @@ def _partitions(tasks: list[dict[str, Any]]) -> list[int]:
     return [partition for each in tasks for partition in each["partitions"]]
 
 
+@pytest.mark.long("starts Apache Kafka twice; records are compared in test_cli_dump_log")
 def test_there_and_back(tmp_path: Path) -> None:
     with apache_kafka(tmp_path, SETTINGS) as kafka:
         group = Group(kafka)

@@ -50,6 +50,7 @@ def test_a_broker_with_tls(moldau_broker: Broker) -> None:
         plain.send("orders", value=b"in the clear").result(30)
 
 
+@pytest.mark.long("kills a node; one broker with TLS is above")
 def test_a_cluster_with_tls_survives_a_node() -> None:
     with Cluster(security="SSL", topics={"orders": 3}) as cluster:
         with Producer(cluster.client_config) as producer:
@@ -113,6 +114,7 @@ def test_librdkafka_logs_in(moldau_broker: Broker) -> None:
     assert [record.value for record in moldau_broker.records("orders", count=1)] == [b"hello"]
 
 
+@pytest.mark.long("kills a node; one broker with users is above")
 def test_a_cluster_with_users_survives_a_node() -> None:
     options = {"alice": "alice-secret"}
     with Cluster(security="SASL_SSL", users=options, topics={"orders": 3}) as cluster:

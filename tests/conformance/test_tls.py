@@ -374,6 +374,7 @@ def serial_number(port: int, pki: Pki) -> str:
         return str(certificate["serialNumber"])
 
 
+@pytest.mark.long("starts Apache Kafka; test_sasl logs in to it")
 @needs_kafka
 @pytest.mark.slow("starts Apache Kafka")
 def test_moldau_client_against_apache_kafka(
@@ -399,6 +400,7 @@ def test_moldau_client_against_apache_kafka(
             admin.list_topics()
 
 
+@pytest.mark.long("three nodes, of which one is killed; test_sasl_nodes has TLS between nodes")
 @pytest.mark.slow("three nodes, one of them killed")
 def test_three_nodes_encrypt_all_between_them(
     tmp_path_factory: pytest.TempPathFactory, pki: Pki

@@ -405,6 +405,7 @@ def live_on(broker: BrokerProcess) -> tuple[list[Step], dict[str, list[Any]]]:
         return steps, state_records(broker.port, names)
 
 
+@pytest.mark.long("both brokers on many states; test_kafka_folder moves a folder there and back")
 def test_both_go_on_from_what_kafka_left(tmp_path: Path) -> None:
     with apache_kafka(tmp_path, SETTINGS | {
         # Not before the folder has been copied.

@@ -27,6 +27,7 @@ from support import asking
 from support.either import create_and_wait, either_broker
 from support.processes import BrokerProcess
 from support.raw import RawConnection
+from support.repeats import mostly_long
 from support.transactional import (
     PRODUCERS,
     READERS,
@@ -60,7 +61,7 @@ def broker(
         yield process
 
 
-@pytest.fixture(params=list(PRODUCERS))
+@pytest.fixture(params=mostly_long(PRODUCERS, "the same with another client"))
 def library(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 

@@ -50,7 +50,7 @@ def test_a_session_looks_the_same_as_with_apache_kafka(tmp_path: Path) -> None:
             lambda broker: run_program("TransactionSession.java", broker.bootstrap).splitlines(),
             (ours, kafkas),
         )
-    assert kafkas_lines[-1] == "done", "the session did not reach its end"
+    assert kafkas_lines[-1] == "done", f"the session ended with {kafkas_lines[-3:]}"
     differing = difflib.unified_diff(
         kafkas_lines, our_lines, "Apache Kafka", "Moldau", n=0, lineterm=""
     )

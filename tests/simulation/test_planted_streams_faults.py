@@ -147,8 +147,8 @@ class Case:
     settings: Mapping[str, Any] = field(default_factory=dict)
 
 
-#: Each takes some seconds of computing; the first ones show that the simulator finds anything.
-SHORT = 2
+#: Each takes some seconds of computing; the first one shows that the simulator finds anything.
+SHORT = 1
 CASES = [
     Case(offsets_committed_outside_the_transaction),
     Case(committed_before_the_flush, settings={"statestore.cache.max.bytes": 100_000}),

@@ -13,11 +13,12 @@ from moldau.sim.__main__ import main
 from moldau.sim.disk import Platter, SimDisk, Stopped
 from moldau.sim.loop import Deadlock, VirtualLoop
 from moldau.sim.runner import run_seed
+from support.repeats import mostly_long
 
 SEEDS = (1, 3, 5, 10, 31)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", mostly_long(SEEDS, "more seeds", keep=2))
 def test_the_same_seed_tells_the_same_story(seed: int) -> None:
     first, second = run_seed(seed), run_seed(seed)
     assert first == second
@@ -26,14 +27,13 @@ def test_the_same_seed_tells_the_same_story(seed: int) -> None:
 
 
 def test_seeds_tell_different_stories() -> None:
-    assert len({run_seed(seed).digest for seed in SEEDS}) == len(SEEDS)
+    some = SEEDS[:3]
+    assert len({run_seed(seed).digest for seed in some}) == len(some)
 
 
 def test_a_seed_tells_the_same_story_in_another_process() -> None:
     """Hashes of strings differ between processes; nothing may depend on them."""
-    code = (
-        "from moldau.sim.runner import run_seed; print(*[run_seed(s).digest for s in (3, 5, 31)])"
-    )
+    code = "from moldau.sim.runner import run_seed; print(run_seed(3).digest)"
     digests = {
         subprocess.run(
             [sys.executable, "-c", code],
@@ -51,9 +51,9 @@ class TestCommandLine:
     def test_a_good_run_says_how_much_it_has_covered(
         self, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        assert main(["--seeds", "4", "--jobs", "1"]) == 0
+        assert main(["--seeds", "2", "--jobs", "1"]) == 0
         told = capsys.readouterr().out
-        assert "4 seeds in" in told
+        assert "2 seeds in" in told
         assert "per minute" in told
         assert "virtual hours" in told
         assert "power failure" in told
@@ -61,7 +61,7 @@ class TestCommandLine:
 
     def test_jobs_do_not_change_what_is_found(self, capsys: pytest.CaptureFixture[str]) -> None:
         def steps(jobs: str) -> str:
-            main(["--seeds", "6", "--jobs", jobs])
+            main(["--seeds", "3", "--jobs", jobs])
             return capsys.readouterr().out.partition("), ")[2]
 
         assert steps("1") == steps("2")

@@ -211,6 +211,7 @@ def test_stop_keeps_its_place_and_restart_makes_a_new_run(doubled: Deployment) -
     doubled.wait_for_all()
 
 
+@pytest.mark.long("the Spark server starts twice; test_hosting and `make chaos` kill one, too")
 @pytest.mark.slow("the Spark server starts twice")
 def test_a_killed_server_comes_back_with_all_queries_and_nothing_twice(
     doubled: Deployment,

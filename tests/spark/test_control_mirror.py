@@ -22,6 +22,7 @@ def pipelines(server: ConnectServer, bootstrap: str) -> Iterator[Pipelines]:
     daemon.stop(folder, timeout=300)
 
 
+@pytest.mark.long("a Spark server of its own; our connector's group is in test_source")
 @pytest.mark.slow("the Spark server starts with another connector")
 def test_offsets_of_spark_s_own_connector_are_mirrored_to_a_group(
     pipelines: Pipelines, official: str, bootstrap: str, topic: str, tmp_path: Path

@@ -72,6 +72,7 @@ def copying(spark: Any, bootstrap: str, topic: str, checkpoint: str) -> Copying:
     return Copying(spark, bootstrap, topic, checkpoint)
 
 
+@pytest.mark.long("Spark runs batches again and again; test_exactly_once_steps stops at each step")
 @pytest.mark.slow("Spark runs the same batches again after each fault")
 def test_failed_task_and_forgotten_commit(copying: Copying, tmp_path: Path) -> None:
     """A task fails after another has written; later Spark does not know of a batch's commit."""

@@ -154,6 +154,7 @@ def test_driver_that_stops_anywhere(make_sink: Callable[..., Sink]) -> None:
     assert crash_everywhere(make_sink) == 8
 
 
+@pytest.mark.long("starts Apache Kafka")
 def test_same_on_apache_kafka(kafka: BrokerProcess) -> None:
     made: list[Sink] = []
 

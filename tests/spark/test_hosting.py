@@ -168,6 +168,7 @@ def test_it_is_listed_scaled_described_logged_and_stopped(deployment: Deployment
     assert len(workers) in (0, 3)
 
 
+@pytest.mark.long("a whole hand-over; both engines give the same in test_tasks_same")
 def test_a_small_pipeline_is_handed_over_at_the_record_that_needs_spark(
     deployment: Deployment,
 ) -> None:
@@ -205,6 +206,7 @@ def test_a_small_pipeline_is_handed_over_at_the_record_that_needs_spark(
     deployment.pipelines.delete("mixed")
 
 
+@pytest.mark.long("workers of Connect on Spark; a word count is hosted above")
 def test_connect_workers_run_on_spark(deployment: Deployment, tmp_path: Path) -> None:
     port = free_port()
     data = ("--data", str(deployment.folder))

@@ -139,6 +139,7 @@ def test_transactions_are_read_when_they_are_committed(
     assert values_in(spark, options, topic) == list(range(9))
 
 
+@pytest.mark.long("starts Apache Kafka")
 def test_the_same_code_runs_against_apache_kafka(
     spark: Any, kafka: BrokerProcess, topic: str, checkpoint: str
 ) -> None:

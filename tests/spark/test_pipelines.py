@@ -114,6 +114,7 @@ def rows(kind: str, folder: Path, spark: Any) -> set[tuple[str, float]]:
     return {(row["id"], row["amount"]) for row in table.select(["id", "amount"]).to_pylist()}
 
 
+@pytest.mark.long("a query for each kind; test_tables_kinds writes and reads each")
 @pytest.mark.slow("a query for each kind of table")
 @pytest.mark.parametrize(
     "kinds",
@@ -236,6 +237,7 @@ def test_each_record_is_good_or_bad_never_both(
         assert reasons == {"not now", "field 'amount' is no DOUBLE: many"}
 
 
+@pytest.mark.long("one batch after the other; test_relations has windows with late rows")
 @pytest.mark.slow("one batch after the other, so that the watermark moves")
 def test_revenue_counts_late_orders_until_it_is_too_late(
     spark: Any, shop: Broker, folder: Path, checkpoint: str, topic: str

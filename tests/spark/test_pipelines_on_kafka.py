@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from moldau.client import Producer
 from moldau.pipelines import Pipeline, build
 from spark.running import committed, finished
@@ -22,6 +24,7 @@ trigger: available now
 """
 
 
+@pytest.mark.long("starts Apache Kafka")
 def test_a_pipeline_runs_against_apache_kafka(
     spark: Any, kafka: BrokerProcess, checkpoint: str, tmp_path: Path
 ) -> None:

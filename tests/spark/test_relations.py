@@ -198,6 +198,7 @@ def pairs(orders: Sequence[Row], payments: Sequence[Row], kind: str) -> list[Row
     return found
 
 
+@pytest.mark.long("queries with state, started again; test_pipelines joins two topics")
 @pytest.mark.parametrize(
     "kind",
     [

@@ -164,6 +164,9 @@ def expect_everything(broker: Broker, orders: list[dict[str, Any]], folder: Path
     assert letter.value == b"no order"
 
 
+OTHER_FAILURE = pytest.mark.long("another failure, told in the same way")
+
+
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
@@ -176,6 +179,7 @@ def expect_everything(broker: Broker, orders: list[dict[str, Any]], folder: Path
             {"sink": {"topic": "TOPIC-a", "route": "concat('x ', id)"}},
             "bad record TOPIC-0 at offset 0: route: topic 'x o1' cannot be a topic's name",
             id="a route that is no topic",
+            marks=OTHER_FAILURE,
         ),
         pytest.param(
             {
@@ -185,6 +189,7 @@ def expect_everything(broker: Broker, orders: list[dict[str, Any]], folder: Path
             },
             "there is no topic 'TOPIC-none' to look up in",
             id="a lookup in no topic",
+            marks=OTHER_FAILURE,
         ),
     ],
 )

@@ -23,6 +23,7 @@ from moldau.serde import (
 )
 from spark.running import committed, finished
 from support.registry.stage import RegistryStage, registry_on
+from support.repeats import mostly_long
 from support.waiting import eventually
 
 ORDER = {
@@ -134,7 +135,9 @@ def test_json_schema_and_protobuf(
 IN_HEADER = {"value.schema.id.serializer": "HeaderSchemaIdSerializer"}
 
 
-@pytest.mark.parametrize("name", ["avro", "json-schema", "protobuf"])
+@pytest.mark.parametrize(
+    "name", mostly_long(["avro", "json-schema", "protobuf"], "another language of schemas")
+)
 def test_ids_of_schemas_in_headers(
     spark: Any, options: dict[str, str], bootstrap: str, topic: str, url: str, name: str
 ) -> None:

@@ -119,6 +119,7 @@ def command_lines() -> str:
     return "\n".join(found)
 
 
+@pytest.mark.long("a Spark server of its own; batches with the same settings are below")
 @pytest.mark.slow("a Spark server starts")
 def test_a_pipeline_with_sasl_and_tls_leaves_no_password_behind(
     secured: Secured, deployment: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -180,6 +181,7 @@ def test_batches_by_options(secured: Secured, server: ConnectServer) -> None:
     assert written_and_read(spark, secured.config, "secured-batch", "moldau") == {"a", "b"}
 
 
+@pytest.mark.long("starts Apache Kafka; the same batches run on our broker above")
 @pytest.mark.slow("Apache Kafka starts")
 def test_batches_on_apache_kafka(
     tmp_path: Path, server: ConnectServer, connectors: tuple[str, ...]

@@ -56,6 +56,7 @@ def told(environ: dict[str, str], *words: str) -> dict[str, Any]:
     return answer
 
 
+@pytest.mark.long("a Spark server with the Java of a package")
 @pytest.mark.slow("a Spark server starts, with the Java of a Python package")
 def test_a_server_on_a_machine_without_java(
     environ: dict[str, str], tmp_path: Path, bootstrap: str

@@ -15,10 +15,11 @@ from moldau.client.topics import TopicPartition
 from moldau.spark import lag
 from moldau.testing import Broker
 from spark.running import SECONDS_MAX, at_work, finished
+from support.repeats import mostly_long
 from support.waiting import eventually
 
 
-@pytest.fixture(params=["moldau", "kafka"])
+@pytest.fixture(params=mostly_long(["moldau", "kafka"], "the other way round"))
 def connector(request: pytest.FixtureRequest) -> str:
     """Either connector; Spark's own only where it can be had."""
     if request.param == "kafka":

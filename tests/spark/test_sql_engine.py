@@ -19,6 +19,7 @@ from moldau.sql.sparksql.frames import run
 from moldau.streams.hosts.driver import TopologyTestDriver
 from moldau.streams.machine.task import Handlers, skip_on_error
 from moldau.streams.records import Produced
+from support.repeats import mostly_long
 
 SOURCES = """
     CREATE STREAM s (id STRING KEY, n INT, l BIGINT, t STRING, b BOOLEAN, d DOUBLE)
@@ -61,7 +62,7 @@ def _by_streams(query: Any) -> list[tuple[Any, ...]]:
     return found
 
 
-@pytest.mark.parametrize("query", QUERIES)
+@pytest.mark.parametrize("query", mostly_long(QUERIES, "more statements", keep=QUERIES[1:3]))
 def test_the_records_are_the_same(spark: Any, query: str) -> None:
     engine = KsqlEngine(functions=built_in(), formats=format_for, topics=MemoryTopics())
     engine.execute_script(f"{SOURCES} CREATE STREAM o WITH (engine='spark-sql') AS {query};")

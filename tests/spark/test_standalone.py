@@ -101,6 +101,7 @@ def where_it_runs() -> Callable[[Iterator[Any]], Iterator[Any]]:
     return tell
 
 
+@pytest.mark.long("makes an environment and a cluster of Spark's; other clusters are long, too")
 @pytest.mark.slow("makes an environment without Moldau and starts a Spark cluster in it")
 def test_executors_get_moldau_by_themselves(
     cluster: str, small: dict[str, str], tmp_path: Path, bootstrap: str, topic: str

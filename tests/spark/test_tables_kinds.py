@@ -116,6 +116,7 @@ def test_a_topic_goes_through_files_and_a_database_each_record_once(
     ]
 
 
+@pytest.mark.long("needs `make parts`; files of other places are tried above")
 def test_s3_holds_tables_and_avro_files(
     spark: Any, bootstrap: str, topic: str, tmp_path: Path, minio: Minio
 ) -> None:
@@ -171,6 +172,7 @@ def test_files_of_s3_without_hadoops_package_say_what_to_install(
     assert "org.apache.hadoop:hadoop-aws:" in str(explained.hint)
 
 
+@pytest.mark.long("needs `make parts`; files of other places are tried above")
 def test_hdfs_holds_files(
     spark: Any, bootstrap: str, topic: str, tmp_path: Path, hdfs: str
 ) -> None:

@@ -47,5 +47,11 @@ def hang(port: int, topic: str) -> None:
         request = ProduceRequest(
             transactional_id="lost", acks=-1, timeout_ms=30_000, topic_data=[data]
         )
-        answer = to.call(ApiKey.PRODUCE, 9, request)
-        assert answer.responses[0].partition_responses[0].error_code == 0, answer
+
+        def is_written() -> bool:
+            answer = to.call(ApiKey.PRODUCE, 9, request)
+            return bool(answer.responses[0].partition_responses[0].error_code == 0)
+
+        # A topic that has just been created may have no leader yet, and a setting that can be read
+        # may not be in effect.
+        eventually(is_written, what="the record is written")

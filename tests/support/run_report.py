@@ -2,11 +2,15 @@
 
 Time in fixtures that several tests share counts for none of them: whichever test came first would
 be named for the start of a server.
+
+Beside the time of a file stands the processor time of its tests and of the programs that they
+started and waited for. A busy machine changes the first, hardly the second.
 """
 
 from __future__ import annotations
 
 import os
+import resource
 import time
 from collections import defaultdict
 from collections.abc import Iterator
@@ -16,7 +20,7 @@ from typing import Any, Final
 import pytest
 
 from support import timings
-from support.timings import Timing
+from support.timings import FileTime, Timing
 
 REASONED: Final = ("long", "slow")
 
@@ -40,11 +44,15 @@ class RunReport:
         self._directory = Path(directory) if directory else None
         self._is_worker = hasattr(config, "workerinput")
         self._seconds: dict[str, float] = defaultdict(float)
-        self._files: dict[str, float] = defaultdict(float)
+        self._files: dict[str, FileTime] = defaultdict(FileTime)
         self._reasons: dict[str, str] = {}
         self._shared_seconds = 0.0
+        self._cpu_seconds = _cpu_seconds()
 
     # Where tests run.
+
+    def pytest_runtest_logstart(self) -> None:
+        self._cpu_seconds = _cpu_seconds()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
@@ -68,13 +76,16 @@ class RunReport:
         if self._shared_seconds:
             report.user_properties.append(("shared", self._shared_seconds))
             self._shared_seconds = 0.0
+        used, self._cpu_seconds = _cpu_seconds() - self._cpu_seconds, _cpu_seconds()
+        report.user_properties.append(("cpu", used))
         return report
 
     # Where results are printed.
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         properties = dict(report.user_properties)
-        self._files[report.nodeid.partition("::")[0]] += report.duration
+        file = report.nodeid.partition("::")[0]
+        self._files[file] += FileTime(report.duration, float(properties.get("cpu", 0.0)))
         if report.when == "teardown":
             # What modules and sessions stop at their end is part of the last test's teardown.
             return
@@ -95,3 +106,9 @@ class RunReport:
         elif terminalreporter.config.getoption("verbose") >= 0:
             for line in timings.lines(measured):
                 terminalreporter.write_line(line)
+
+
+def _cpu_seconds() -> float:
+    """Of this process and of all that it has waited for, until now."""
+    measured = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(each.ru_utime + each.ru_stime for each in measured)

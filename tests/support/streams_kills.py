@@ -1,6 +1,6 @@
 """Kills instances of a word count while it runs, and compares its result with a recomputation.
 
-    PYTHONPATH=tests python -m support.streams_kills --count 50 [--on-spark]
+PYTHONPATH=tests python -m support.streams_kills --count 50 [--on-spark]
 """
 
 from __future__ import annotations

@@ -28,6 +28,17 @@ class Timing:
     reason: str | None
 
 
+@dataclass(frozen=True)
+class FileTime:
+    """What the tests of a file took, and the processor time in it; see `support.run_report`."""
+
+    seconds: float = 0.0
+    cpu_seconds: float = 0.0
+
+    def __add__(self, other: FileTime) -> FileTime:
+        return FileTime(self.seconds + other.seconds, self.cpu_seconds + other.cpu_seconds)
+
+
 def slowest_of(timings: Sequence[Timing]) -> list[Timing]:
     """The slowest, and all above the limit that have no reason."""
     ranked = sorted(timings, key=lambda each: -each.seconds)
@@ -53,26 +64,33 @@ def lines(timings: Sequence[Timing]) -> list[str]:
     return printed
 
 
-def file_lines(seconds: Mapping[str, float]) -> list[str]:
+def file_lines(files: Mapping[str, FileTime]) -> list[str]:
     """A table of the files that took the longest, with the fixtures that their tests share."""
-    ranked = sorted(seconds.items(), key=lambda each: -each[1])[:SLOWEST_COUNT]
-    printed = [f"the {len(ranked)} slowest files, in seconds, of {sum(seconds.values()):.0f}:"]
-    return printed + [f"  {took:6.1f}  {file}" for file, took in ranked]
+    ranked = sorted(files.items(), key=lambda each: -each[1].seconds)[:SLOWEST_COUNT]
+    whole = sum(files.values(), FileTime())
+    printed = [
+        f"the {len(ranked)} slowest files, in seconds and processor seconds,"
+        f" of {whole.seconds:.0f} and {whole.cpu_seconds:.0f}:"
+    ]
+    return printed + [
+        f"  {took.seconds:6.1f} {took.cpu_seconds:6.1f}  {file}" for file, took in ranked
+    ]
 
 
-def write(directory: Path, timings: Sequence[Timing], files: Mapping[str, float]) -> None:
+def write(directory: Path, timings: Sequence[Timing], files: Mapping[str, FileTime]) -> None:
     """Leave the slowest of one part of a run, and the time of each file, in the directory."""
     written = json.dumps([asdict(each) for each in slowest_of(timings)])
     (directory / f"slowest-{os.getpid()}.json").write_text(written)
-    (directory / f"files-{os.getpid()}.json").write_text(json.dumps(files))
+    taken = {file: asdict(each) for file, each in files.items()}
+    (directory / f"files-{os.getpid()}.json").write_text(json.dumps(taken))
 
 
-def read_files(directory: Path) -> dict[str, float]:
-    """The seconds of each file in all parts of a run."""
-    found: dict[str, float] = defaultdict(float)
+def read_files(directory: Path) -> dict[str, FileTime]:
+    """The time of each file in all parts of a run."""
+    found: dict[str, FileTime] = defaultdict(FileTime)
     for path in sorted(directory.glob("files-*.json")):
-        for file, seconds in json.loads(path.read_text()).items():
-            found[file] += seconds
+        for file, fields in json.loads(path.read_text()).items():
+            found[file] += FileTime(**fields)
     return found
 
 

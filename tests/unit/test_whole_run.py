@@ -11,7 +11,8 @@ import pytest
 from support import timings
 from support.nested_pytest import plain_environment
 from support.processes import ROOT
-from support.timings import Timing
+from support.repeats import mostly_long
+from support.timings import FileTime, Timing
 
 WHOLE_RUN = ROOT / "tests" / "support" / "whole_run.py"
 CONFTEST = """
@@ -61,6 +62,38 @@ def test_timings_name_the_slowest_and_what_needs_a_reason() -> None:
     assert [line.split()[1] for line in printed[22:]] == [
         f"test_{number}" for number in (29, 28, 27, 26, 24, 23, 22, 21)
     ]
+
+
+def test_files_are_named_with_the_time_of_processors() -> None:
+    files = {f"test_{number}.py": FileTime(float(number), number / 2) for number in range(1, 31)}
+    printed = timings.file_lines(files)
+    assert printed[0].endswith("in seconds and processor seconds, of 465 and 232:")
+    assert printed[1].split() == ["30.0", "15.0", "test_30.py"]
+    assert len(printed) == 21
+
+
+@pytest.mark.parametrize("how", [(), ("-n", "2")], ids=["alone", "in workers"])
+def test_the_time_of_processors_is_counted_with_programs_that_tests_run(
+    tmp_path: Path, how: tuple[str, ...]
+) -> None:
+    (tmp_path / "conftest.py").write_text(CONFTEST)
+    (tmp_path / "test_it.py").write_text(
+        "import subprocess, sys, time\n\n"
+        "WORK = 'import time\\nwhile time.process_time() < 0.5: pass'\n\n"
+        "def test_it():\n"
+        "    subprocess.run([sys.executable, '-c', WORK], check=True)\n"
+    )
+    (tmp_path / "test_rest.py").write_text("import time\n\ndef test_it():\n    time.sleep(0.5)\n")
+    reports = tmp_path / "reports"
+    reports.mkdir()
+    run(
+        tmp_path, sys.executable, "-m", "pytest", "--rootdir=.", *how,
+        **{timings.DIRECTORY: str(reports)},
+    )  # fmt: skip
+    files = timings.read_files(reports)
+    assert files["test_it.py"].cpu_seconds > 0.5, files
+    assert files["test_rest.py"].cpu_seconds < 0.4, files
+    assert files["test_rest.py"].seconds > 0.5, files
 
 
 @pytest.mark.parametrize("how", [(), ("-n", "2")], ids=["alone", "in workers"])
@@ -115,10 +148,26 @@ def test_a_whole_run_ends_with_its_stages_and_its_chance_failures(tmp_path: Path
     ]  # fmt: skip
     assert "the 1 slowest tests" in summary
     files = summary.partition("the 1 slowest files, in seconds")[2].splitlines()
-    assert files[1].split()[1] == "test_it.py"
+    assert files[1].split()[2] == "test_it.py"
     chance = summary.partition("FAILED BY CHANCE, and passed alone (1):")[2]
     assert chance.splitlines()[1] == "  test_it.py::test_unlucky"
     assert summary.rstrip().endswith("FAILED: make third")
+
+
+@pytest.mark.parametrize("keep", [1, ["first"]])
+def test_of_many_values_some_are_not_long(keep: int | list[str]) -> None:
+    first, second, third = mostly_long(
+        ["first", "second", pytest.param("third", id="3", marks=pytest.mark.slow("waits"))],
+        "more of the same",
+        keep=keep,
+    )
+    assert (first.values, first.marks) == (("first",), ())
+    assert [mark.name for mark in second.marks] == ["long"]
+    assert (third.values, third.id) == (("third",), "3")
+    assert [(mark.name, mark.args[0]) for mark in third.marks] == [
+        ("slow", "waits"),
+        ("long", "more of the same"),
+    ]
 
 
 def test_make_test_and_make_test_long_run_every_test() -> None:

@@ -21,4 +21,11 @@ async def shared(task: asyncio.Task[T], is_closed: Callable[[], bool]) -> T:
     except asyncio.CancelledError:
         if is_closed() and task.cancelled():
             raise ClosedError("the client was closed") from None
+        # Nobody may be left who hears of its failure, which asyncio would then log.
+        task.add_done_callback(_look_at)
         raise
+
+
+def _look_at(task: asyncio.Task[T]) -> None:
+    if not task.cancelled():
+        task.exception()

@@ -13,6 +13,7 @@ from moldau.client import Admin, Consumer, NewTopic, Producer
 from support.connect_plugins import Target
 from support.connect_workers import WorkerUnderTest, distributed_worker, standalone_worker
 from support.processes import BrokerProcess
+from support.repeats import mostly_long
 from support.waiting import eventually
 
 TARGET, NUMBERS = "support.connect_plugins.Target", "support.connect_plugins.Numbers"
@@ -183,7 +184,9 @@ def test_a_source_has_a_dead_letter_topic_too(
     assert worker.state_of("lossy")["tasks"] == ["RUNNING"]
 
 
-@pytest.mark.parametrize("boundary", ["poll", "interval", "connector"])
+@pytest.mark.parametrize(
+    "boundary", mostly_long(["poll", "interval", "connector"], "another boundary")
+)
 def test_exactly_once(broker: BrokerProcess, tmp_path: Path, boundary: str) -> None:
     """Restarts in the middle double nothing for those who read what is committed."""
     topic, group = f"once-{boundary}", f"once-{boundary}"
@@ -235,7 +238,9 @@ def test_a_connector_aborts_transactions(broker: BrokerProcess) -> None:
         )
 
 
-@pytest.mark.parametrize("support", ["disabled", "enabled"])
+@pytest.mark.parametrize(
+    "support", mostly_long(["enabled", "disabled"], "the same without transactions")
+)
 def test_a_connector_with_an_offset_topic_of_its_own(broker: BrokerProcess, support: str) -> None:
     """It goes on from what the worker's topic has, and back again: nothing is doubled."""
     group, topic, own = f"own-{support}", f"own-{support}", f"own-{support}-private"

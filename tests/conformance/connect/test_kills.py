@@ -58,6 +58,9 @@ def is_running(url: str) -> bool:
     )
 
 
+@pytest.mark.long(
+    "kills workers; `make connect-kills` kills more, test_failures shows exactly once"
+)
 @pytest.mark.slow("kills a worker and waits for its session to end, then kills the database")
 @pytest.mark.parametrize(
     ("flow", "kills", "seed", "wanted"),

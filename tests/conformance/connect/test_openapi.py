@@ -51,6 +51,7 @@ def test_every_path_of_connects_document_is_there(document: Any) -> None:
     assert theirs - operations(document) == set()
 
 
+@pytest.mark.long("hundreds of generated requests; test_rest has the errors")
 @pytest.mark.slow("asks some hundred generated requests")
 def test_no_generated_request_ends_in_a_500(
     worker: WorkerUnderTest, document: Any, tmp_path: Path

@@ -31,7 +31,7 @@ ITEM = builders.struct(
     }
 )
 MOMENT = datetime.datetime(2026, 1, 2, 3, 4, 5, tzinfo=datetime.UTC)
-pytestmark = pytest.mark.slow("starts a server in Java")
+pytestmark = pytest.mark.long("starts a server of `make parts`; `make connectors` runs it")
 _numbers = itertools.count(1)
 
 

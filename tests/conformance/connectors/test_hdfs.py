@@ -22,7 +22,7 @@ from support.java_servers import java_server_missing, running_hdfs
 
 SINK = "io.confluent.connect.hdfs3.Hdfs3SinkConnector"
 ORDER = builders.struct({"id": builders.INT32, "item": builders.STRING}, name="Order")
-pytestmark = pytest.mark.slow("starts a server in Java")
+pytestmark = pytest.mark.long("starts a server of `make parts`; `make connectors` runs it")
 _numbers = itertools.count(1)
 
 

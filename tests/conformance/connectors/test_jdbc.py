@@ -19,6 +19,7 @@ from moldau.data.struct import Struct
 from moldau.testing.connect import SinkDriver, SourceDriver, config_errors
 from support.mariadb import MariaDb
 from support.postgres import Postgres
+from support.repeats import mostly_long
 
 SOURCE = "io.confluent.connect.jdbc.JdbcSourceConnector"
 SINK = "io.confluent.connect.jdbc.JdbcSinkConnector"
@@ -56,7 +57,11 @@ class Site:
         return SinkDriver(SINK, {**self.config, "topics": "orders", **keys})
 
 
-@pytest.fixture(params=["postgresql", "mariadb", "sqlite"])
+@pytest.fixture(
+    params=mostly_long(
+        ["postgresql", "sqlite", "mariadb"], "another database; `make connectors` has all", keep=2
+    )
+)
 def site(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Site]:
     if request.param == "postgresql":
         cluster: Postgres = request.getfixturevalue("postgres")

@@ -87,6 +87,7 @@ def test_rows_first_then_every_change(site: Site) -> None:
         assert ends == [first[-1], changes[-1]]
 
 
+@pytest.mark.long("another database; `make connectors` runs it")
 def test_nothing_is_missing_or_doubled_after_a_stop_within_a_transaction(site: Site) -> None:
     site.run("INSERT INTO orders VALUES (0, 'first', NULL)")
     with site.source(max_batch_size="3") as source:
@@ -110,6 +111,7 @@ def test_nothing_is_missing_or_doubled_after_a_stop_within_a_transaction(site: S
     assert [record.key.get("id") for record in found] == list(range(12))
 
 
+@pytest.mark.long("another database; `make connectors` runs it")
 def test_a_snapshot_that_did_not_end_is_made_again(site: Site) -> None:
     rows = ", ".join(f"({number}, 'x', NULL)" for number in range(20))
     site.run(f"INSERT INTO orders VALUES {rows}")
@@ -152,6 +154,7 @@ def test_types_are_the_same_from_rows_and_from_the_log(site: Site) -> None:
         assert {name: after.get(name) for name in expected} == expected
 
 
+@pytest.mark.long("another database; `make connectors` runs it")
 def test_a_table_that_changes_and_filters(site: Site) -> None:
     site.run("CREATE TABLE other (id INT PRIMARY KEY, item TEXT)")
     with site.source(table_exclude_list=rf"{site.name}\.other") as source:
@@ -165,6 +168,7 @@ def test_a_table_that_changes_and_filters(site: Site) -> None:
         assert record.value.get("after").get("note") == "hello"
 
 
+@pytest.mark.long("another database; `make connectors` runs it")
 def test_what_cannot_be_reached_is_said(site: Site) -> None:
     with site.source(database_port="1") as source, pytest.raises(RetriableError):
         source.poll()

@@ -17,6 +17,8 @@ from moldau.data.struct import Struct
 from moldau.testing.connect import SinkDriver, SourceDriver, config_errors
 from support.ferretdb import ferretdb_missing, running_ferretdb
 
+pytestmark = pytest.mark.long("starts a server of `make parts`; `make connectors` runs it")
+
 SINK = "com.mongodb.kafka.connect.MongoSinkConnector"
 STRATEGIES = "com.mongodb.kafka.connect.sink.processor.id.strategy."
 _numbers = itertools.count(1)

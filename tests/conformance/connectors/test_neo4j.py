@@ -14,7 +14,7 @@ from moldau.testing.connect import SinkDriver, config_errors
 from support.java_servers import java_server_missing, running_neo4j
 
 SINK = "org.neo4j.connectors.kafka.sink.Neo4jConnector"
-pytestmark = pytest.mark.slow("starts a server in Java")
+pytestmark = pytest.mark.long("starts a server of `make parts`; `make connectors` runs it")
 USER = builders.struct({"id": builders.INT32, "name": builders.STRING})
 
 

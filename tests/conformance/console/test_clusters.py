@@ -78,6 +78,7 @@ def test_replicas_are_moved(three: Console, nodes: ClusterUnderTest) -> None:
         assert "9" in answer["message"]
 
 
+@pytest.mark.long("three nodes; the balancer's own tests empty a broker")
 def test_a_broker_is_emptied_by_the_balancer(three: Console, nodes: ClusterUnderTest) -> None:
     with Admin({"bootstrap.servers": nodes.bootstrap}) as admin:
         admin.create_topics([NewTopic("spread", 6, 2)])

@@ -35,6 +35,7 @@ from moldau.messaging import (
     reply_to,
 )
 from support.processes import BrokerProcess, moldau
+from support.repeats import mostly_long
 from support.waiting import eventually
 
 WAIT_S = 30.0
@@ -385,7 +386,7 @@ def hasty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
         yield broker
 
 
-@pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.parametrize("moment", mostly_long(["after", "before"], "the easier moment"))
 def test_a_program_that_dies_in_its_commit_has_effects_once(
     hasty: BrokerProcess, moment: str
 ) -> None:

@@ -86,6 +86,7 @@ def _beats(bootstrap: str, topic: str) -> bool:
         return topic in admin.list_topics()
 
 
+@pytest.mark.long("another naming; with prefixes it is shown above")
 def test_both_ways_under_the_same_names_nothing_goes_round(two: tuple[str, str]) -> None:
     for each in two:
         create(each, NewTopic("shared", 1, 1))
@@ -191,6 +192,7 @@ def _moved(file: Path, command: str, left: str, reached: str, *more: str) -> Any
     return json.loads(ended.out)
 
 
+@pytest.mark.long("another naming; groups move over and back above")
 def test_a_move_under_the_same_names_waits_for_everything(two: tuple[str, str]) -> None:
     """Not only for what the group has read: else its records there and those that are written there
     afterwards would be in another order than here, and no offset mean the same on the way back."""
@@ -225,6 +227,7 @@ def test_a_move_under_the_same_names_waits_for_everything(two: tuple[str, str]) 
     assert values(read(two[1], "tail", 100)) == list(map(str, range(100)))
 
 
+@pytest.mark.long("another way to move; groups move over and back above")
 def test_a_lost_cluster_is_left_by_its_checkpoints(two: tuple[str, str], tmp_path: Path) -> None:
     create(two[0], NewTopic("lost", 1, 1))
     with Admin({"bootstrap.servers": two[0]}) as admin:
@@ -325,6 +328,7 @@ def test_the_connectors_of_mirrormaker_run_in_connect(two: tuple[str, str]) -> N
         worker.wait_for("Heartbeat", "RUNNING", "RUNNING")
 
 
+@pytest.mark.long("the same in another form; the map of a mirror is in test_copies")
 def test_in_connect_the_map_is_written_with_the_records(two: tuple[str, str]) -> None:
     """Every copy is in the map once its transaction has ended, and nothing else is."""
     create(two[0], NewTopic("mapped", 1, 1))
@@ -375,6 +379,7 @@ def _producers(bootstrap: str, topic: str) -> set[tuple[int, int]]:
     return asyncio.run(polled())
 
 
+@pytest.mark.long("two processes; the decision has unit tests")
 def test_two_processes_share_the_tasks(two: tuple[str, str]) -> None:
     """The second takes over what the first leaves."""
     create(two[0], NewTopic("tasks", 4, 1))

@@ -123,6 +123,7 @@ def fleet_survives(
         )
 
 
+@pytest.mark.long("devices while processes die; test_sessions kills a proxy at each step")
 def test_a_hundred_devices_while_proxies_and_the_broker_are_killed(
     broker: BrokerProcess, tmp_path: Path
 ) -> None:

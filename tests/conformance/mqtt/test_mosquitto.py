@@ -11,13 +11,14 @@ import pytest
 
 from support.mqtt import ProxyProcess, new_name
 from support.processes import BrokerProcess
+from support.repeats import mostly_long
 
 pytestmark = pytest.mark.skipif(
     shutil.which("mosquitto_pub") is None, reason="mosquitto-clients is not installed"
 )
 
 
-@pytest.mark.parametrize("version", ["311", "5"])
+@pytest.mark.parametrize("version", mostly_long(["5", "311"], "test_paho has both versions"))
 @pytest.mark.parametrize("qos", ["0", "1", "2"])
 def test_publish_and_subscribe(proxy: int, version: str, qos: str) -> None:
     topic = new_name("mosquitto")

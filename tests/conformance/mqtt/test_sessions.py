@@ -206,6 +206,7 @@ def test_qos_2_arrives_once_when_the_proxy_is_killed_in_between(
     assert sorted(values) == list(range(300))
 
 
+@pytest.mark.long("the other direction of the test above")
 def test_qos_2_is_received_once_when_the_proxy_is_killed_in_between(
     broker: BrokerProcess, proxy: int, tmp_path: Path
 ) -> None:

@@ -62,6 +62,7 @@ def test_the_other_instance_forwards_and_sees_what_it_wrote(broker: Broker, tmp_
         assert other.client.get("/subjects").json == []
 
 
+@pytest.mark.long("kills a primary under load; hand-over and fencing are shown in this file")
 def test_nothing_is_lost_when_the_primary_is_killed_under_load(
     broker: Broker, tmp_path: Path
 ) -> None:

@@ -12,11 +12,12 @@ from moldau.services.registry.topic import StoreError
 from moldau.testing import Broker
 from support.processes import apache_kafka, kafka_missing
 from support.registry.stage import registry_on
+from support.repeats import mostly_long
 
 STRING = '{"type":"string"}'
 
 
-@pytest.fixture(scope="module", params=["moldau", "kafka"])
+@pytest.fixture(scope="module", params=mostly_long(["moldau", "kafka"], "the same on Apache Kafka"))
 def servers(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[str]:

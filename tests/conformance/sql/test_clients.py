@@ -72,7 +72,8 @@ for name in collections.abc.__all__:
 from ksql import KSQLAPI
 from ksql.errors import KSQLError
 
-client = KSQLAPI(sys.argv[1])
+# Its own 15 seconds end a push query that waits for its first row on a busy machine.
+client = KSQLAPI(sys.argv[1], timeout=80)
 made = client.create_stream(
     table_name="pypi", columns_type=["id INT", "name VARCHAR"], topic="pypi", value_format="JSON"
 )

@@ -10,6 +10,7 @@ import pytest
 
 from support.ksql.rest import RestCase, RestRunner, rest_cases
 from support.processes import BrokerProcess
+from support.repeats import mostly_long
 from support.shared_vectors import FOLDER
 
 _STEP = 10
@@ -34,7 +35,11 @@ def runner(broker: BrokerProcess, tmp_path_factory: pytest.TempPathFactory) -> I
     found.close()
 
 
-@pytest.mark.parametrize("case", chosen(), ids=lambda case: case.id)
+@pytest.mark.parametrize(
+    "case",
+    mostly_long(chosen(), "`make sql-rest` runs all cases", keep=10),
+    ids=lambda case: case.id,
+)
 def test_a_case_comes_out_as_in_ksqldb(runner: RestRunner, case: RestCase) -> None:
     if case.id not in KNOWN:
         runner.run(case)

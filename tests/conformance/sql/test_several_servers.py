@@ -162,6 +162,7 @@ def pair(broker: BrokerProcess, tmp_path: Path) -> Iterator[list[SqlProcess]]:
         ]
 
 
+@pytest.mark.long("kills a server under load; streams' tests kill instances")
 @pytest.mark.slow("two servers are started as processes, one is killed and its session must expire")
 def test_a_server_is_killed_under_load_and_every_row_counts_once(
     pair: list[SqlProcess], broker: BrokerProcess
@@ -250,6 +251,7 @@ def test_a_question_is_sent_on_with_the_credentials_of_its_user(
             eventually(lambda each=each: answers(each), what="all rows", seconds_max=60)
 
 
+@pytest.mark.long("two servers more; standbys of Streams have their own tests")
 def test_a_standby_answers_for_a_server_that_is_gone(broker: BrokerProcess, tmp_path: Path) -> None:
     """Before its tasks are given to another: the group waits for it longer than this test."""
     settings = {

@@ -24,6 +24,7 @@ from moldau.streams import (
 )
 from moldau.streams.errors import MissingSourceTopicError
 from support.cli import moldau_cli
+from support.repeats import mostly_long
 from support.streams_counting import check, recomputed, updates, word_count
 from support.streams_embedded import Stage
 from support.waiting import eventually
@@ -50,7 +51,9 @@ def streams(stage: Stage, topology: Any, application_id: str, **settings: Any) -
 LINES = [f"all streams lead {number % 7} kafka" for number in range(300)]
 
 
-@pytest.mark.parametrize("guarantee", ["exactly_once_v2", "at_least_once"])
+@pytest.mark.parametrize(
+    "guarantee", mostly_long(["exactly_once_v2", "at_least_once"], "the weaker guarantee")
+)
 def test_word_count_goes_on_after_a_restart(stage: Stage, guarantee: str) -> None:
     prefix = f"{stage.new_id()}-"
     stage.create([f"{prefix}text", f"{prefix}counts"], partitions=3)
@@ -449,7 +452,9 @@ def test_a_producer_of_another_instance_is_fenced(stage: Stage, protocol: str) -
         assert values(stage, f"{prefix}out", 3) == ["A", "B", "C"]
 
 
-@pytest.mark.parametrize("guarantee", ["exactly_once_v2", "at_least_once"])
+@pytest.mark.parametrize(
+    "guarantee", mostly_long(["exactly_once_v2", "at_least_once"], "the weaker guarantee")
+)
 def test_a_record_that_cannot_be_written_stops_the_instance(stage: Stage, guarantee: str) -> None:
     prefix = f"{stage.new_id()}-"
     running = streams(

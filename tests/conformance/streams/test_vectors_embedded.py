@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from support import shared_vectors
+from support.repeats import mostly_long
 from support.streams_embedded import Case, Stage, comparable, expected, renamed
 from unit.streams.vectors.program import Program
 
@@ -28,6 +29,9 @@ def chosen(*, single_input: bool) -> list[Any]:
             for case in cases[::step][:PER_FILE]
         ]
     return found
+
+
+MORE = "more cases; the test driver runs them all"
 
 
 def usable(case: Case) -> bool:
@@ -52,7 +56,7 @@ def prepare(stage: Stage, case: Case) -> tuple[str, Case, Program, list[str]]:
     return application_id, case, program, sinks
 
 
-@pytest.mark.parametrize("case", chosen(single_input=True))
+@pytest.mark.parametrize("case", mostly_long(chosen(single_input=True), MORE, keep=10))
 def test_one_input_exactly_once(case: Case, stage: Stage) -> None:
     """All records are there at the start, or come while it runs: the cuts change nothing."""
     application_id, case, program, sinks = prepare(stage, case)
@@ -70,7 +74,7 @@ def test_one_input_exactly_once(case: Case, stage: Stage) -> None:
     assert comparable(found, case) == comparable(wanted, case)
 
 
-@pytest.mark.parametrize("case", chosen(single_input=False))
+@pytest.mark.parametrize("case", mostly_long(chosen(single_input=False), MORE, keep=8))
 def test_several_inputs_step_by_step(case: Case, stage: Stage) -> None:
     """Which topic is read first must be as in the case, so each step waits for the one before."""
     application_id, case, program, sinks = prepare(stage, case)

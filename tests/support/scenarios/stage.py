@@ -17,8 +17,9 @@ from support.raw import RawConnection
 from support.scenarios.members import Place
 
 DISTURBANCES = ("undisturbed", "stopped", "killed")
-# The broker does the same in a restart whichever client waits for it.
-_OTHER_CLIENT = pytest.mark.long("the restart is also shown with confluent-kafka")
+# The broker does the same whichever client waits for it; plain sessions try them all.
+_OTHER_CLIENT = pytest.mark.long("the same with confluent-kafka; test_group_subscribe has others")
+_OTHER_RESTART = pytest.mark.long("the same with another restart or the other protocol")
 
 # What a user would wait seconds for happens in fractions of one; nothing else is changed.
 SETTINGS = {
@@ -43,20 +44,25 @@ SETTINGS = {
 
 
 def disturbed(clients: Iterable[str], *disturbances: str) -> pytest.MarkDecorator:
-    """Parametrizes with every client undisturbed, and with restarts for as many as it takes."""
+    """Parametrizes with every client and disturbance; of them `make test` tries those of one
+    library: undisturbed in classic groups, and the last of the disturbances in each kind."""
     return pytest.mark.parametrize(
         ("client", "disturbance"),
         [
-            pytest.param(client, how, id=f"{client}-{how}", marks=_marks(client, how))
+            pytest.param(
+                client, how, id=f"{client}-{how}", marks=_marks(client, how, disturbances[-1])
+            )
             for client in clients
             for how in disturbances
         ],
     )
 
 
-def _marks(client: str, how: str) -> list[pytest.MarkDecorator]:
-    is_repeated = how != "undisturbed" and not client.startswith("confluent-kafka")
-    return [_OTHER_CLIENT] if is_repeated else []
+def _marks(client: str, how: str, last: str) -> list[pytest.MarkDecorator]:
+    if not client.startswith("confluent-kafka"):
+        return [_OTHER_CLIENT]
+    is_plain = how == "undisturbed" and not client.endswith("consumer")
+    return [] if how == last or is_plain else [_OTHER_RESTART]
 
 
 @dataclass

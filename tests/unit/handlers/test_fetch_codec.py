@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moldau.broker.handlers.support.fetch_codec import decode_fetch, encode_fetch_response
@@ -18,6 +18,8 @@ from moldau.wire.codec import encode
 from moldau.wire.errors import WireError
 from moldau.wire.messages import FetchRequest, FetchResponse
 
+# The versions differ in little: all of them together try some hundred examples.
+EACH_VERSION = settings(max_examples=max(10, settings.default.max_examples // 4))
 VERSIONS = range(4, 19)
 int8 = st.integers(-(2**7), 2**7 - 1)
 int16 = st.integers(-(2**15), 2**15 - 1)
@@ -90,6 +92,7 @@ def _key(topic: Any, version: int) -> str | bytes:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
+@EACH_VERSION
 @given(data=st.data(), prefix=st.binary(max_size=5))
 def test_decodes_what_the_general_codec_encodes(
     version: int, data: st.DataObject, prefix: bytes
@@ -133,6 +136,7 @@ def test_decodes_what_the_general_codec_encodes(
 
 
 @pytest.mark.parametrize("version", VERSIONS)
+@EACH_VERSION
 @given(data=st.data())
 def test_a_cut_request_is_malformed(version: int, data: st.DataObject) -> None:
     whole = encode(data.draw(requests(version)), version)
@@ -142,6 +146,7 @@ def test_a_cut_request_is_malformed(version: int, data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
+@EACH_VERSION
 @given(frame=st.binary(max_size=200))
 def test_garbage_is_an_error_or_a_request_but_nothing_else(version: int, frame: bytes) -> None:
     with contextlib.suppress(WireError):
@@ -209,6 +214,7 @@ def _partition(version: int, data: PartitionData) -> Any:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
+@EACH_VERSION
 @given(data=st.data())
 def test_encodes_as_the_general_codec_does(version: int, data: st.DataObject) -> None:
     keys: st.SearchStrategy[Any] = st.binary(min_size=16, max_size=16) if version >= 13 else names

@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moldau.broker.handlers.support.produce_codec import (
@@ -23,6 +23,8 @@ from moldau.wire.codec import decode, encode
 from moldau.wire.errors import WireError
 from moldau.wire.messages import ProduceRequest, ProduceResponse
 
+# The versions differ in little: all of them together try some hundred examples.
+EACH_VERSION = settings(max_examples=max(10, settings.default.max_examples // 4))
 VERSIONS = range(3, 14)
 int16 = st.integers(-(2**15), 2**15 - 1)
 int32 = st.integers(-(2**31), 2**31 - 1)
@@ -57,6 +59,7 @@ def _key(topic: Any, version: int) -> str | bytes:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
+@EACH_VERSION
 @given(data=st.data(), prefix=st.binary(max_size=5))
 def test_decodes_what_the_general_codec_encodes(
     version: int, data: st.DataObject, prefix: bytes
@@ -76,6 +79,7 @@ def test_decodes_what_the_general_codec_encodes(
 
 
 @pytest.mark.parametrize("version", VERSIONS)
+@EACH_VERSION
 @given(data=st.data())
 def test_a_cut_request_is_malformed(version: int, data: st.DataObject) -> None:
     whole = encode(data.draw(requests(version)), version)
@@ -85,6 +89,7 @@ def test_a_cut_request_is_malformed(version: int, data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
+@EACH_VERSION
 @given(frame=st.binary(max_size=200))
 def test_garbage_is_an_error_or_a_request_but_nothing_else(version: int, frame: bytes) -> None:
     with contextlib.suppress(WireError):
@@ -203,6 +208,7 @@ def _keys(version: int) -> st.SearchStrategy[Any]:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
+@EACH_VERSION
 @given(data=st.data())
 def test_encodes_as_the_general_codec_does(version: int, data: st.DataObject) -> None:
     topics = data.draw(
@@ -216,6 +222,7 @@ def test_encodes_as_the_general_codec_does(version: int, data: st.DataObject) ->
 
 
 @pytest.mark.parametrize("version", VERSIONS)
+@EACH_VERSION
 @given(data=st.data())
 def test_the_fast_success_is_the_same_answer(version: int, data: st.DataObject) -> None:
     key = data.draw(_keys(version))
@@ -227,6 +234,7 @@ def test_the_fast_success_is_the_same_answer(version: int, data: st.DataObject) 
 
 
 @pytest.mark.parametrize("version", VERSIONS)
+@EACH_VERSION
 @given(data=st.data(), prefix=st.binary(max_size=5))
 def test_the_plain_form_is_read_the_same_way(
     version: int, data: st.DataObject, prefix: bytes
@@ -247,6 +255,7 @@ def test_the_plain_form_is_read_the_same_way(
 
 
 @pytest.mark.parametrize("version", VERSIONS)
+@EACH_VERSION
 @given(data=st.data())
 def test_the_plain_form_is_never_read_from_a_cut_request(version: int, data: st.DataObject) -> None:
     whole = encode(data.draw(requests(version)), version)

@@ -7,9 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[3]
 
 
+@pytest.mark.long("the build of all modules, without a compiler")
 def test_a_missing_compiler_does_not_stop_the_build(tmp_path: Path) -> None:
     command = [sys.executable, "setup.py", "build_ext", "--build-temp", str(tmp_path / "temp"),
                "--build-lib", str(tmp_path / "lib")]  # fmt: skip

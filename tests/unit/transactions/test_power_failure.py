@@ -33,6 +33,7 @@ from moldau.wire.messages import (
 from moldau.wire.records import ControlType, decode_batch, decode_control_type, encode_batch
 from moldau.wire.records import iterate_headers as headers
 from support.powered_broker import START_MS, PoweredBroker, run_powered
+from support.repeats import mostly_long
 
 TOPIC = "t"
 PARTITIONS = 3
@@ -342,18 +343,21 @@ def no_bugs(caplog: pytest.LogCaptureFixture) -> Any:
     assert not [each for each in caplog.records if each.levelno >= logging.ERROR]
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+some_seeds = pytest.mark.parametrize("seed", mostly_long(SEEDS, "more seeds", keep=2))
+
+
+@some_seeds
 def test_everything_comes_to_an_end_after_a_power_failure(seed: int) -> None:
     play(seed, 2, power_lost=True)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@some_seeds
 @pytest.mark.parametrize("version", [1, 2])
 def test_nothing_is_lost_when_everything_is_synced(seed: int, version: int) -> None:
     play(seed, version, power_lost=True, settings=SYNCED)
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@some_seeds
 @pytest.mark.parametrize("version", [1, 2])
 def test_a_broker_that_dies_loses_nothing(seed: int, version: int) -> None:
     play(seed, version, power_lost=False)

@@ -1,7 +1,8 @@
 """The topics that a consumer reads: what is subscribed to, and their metadata.
 
 Invariants: the client asks for exactly the topics that are subscribed to or assigned, for all of
-them with a pattern; a picture older than `metadata.max.age.ms` is asked for again.
+them with a pattern; a picture older than `metadata.max.age.ms` is asked for again, and one without
+a topic that may still be created after the backoff.
 """
 
 from __future__ import annotations
@@ -49,6 +50,8 @@ class TopicFollower:
         self._soon = soon
         self._wake = wake
         self._refresh_alarm: Alarm | None = None
+        self._search_alarm: Alarm | None = None
+        self._searches = 0
 
     # What is subscribed to.
 
@@ -84,7 +87,33 @@ class TopicFollower:
             if code in _FATAL_FOR_TOPICS and topic in wanted
         ]
         self.match_pattern(picture)
+        self._search_missing(picture)
         return errors
+
+    def _search_missing(self, picture: ClusterMetadata) -> None:
+        """Ask again for what is not there: a topic may be created at any time, and one whose
+        creation this client has caused is not there at first."""
+        if not self._is_incomplete(picture):
+            self._searches = 0
+        elif self._search_alarm is None:
+            self._searches += 1
+            delay_ms = self._cluster.backoff.delay_ms(self._searches, self._cluster.random)
+            self._search_alarm = self._cluster.clock.call_later(delay_ms, self._search)
+
+    def _search(self) -> None:
+        self._search_alarm = None
+        if self._is_incomplete(self._cluster.metadata):
+            self._cluster.request_refresh()
+            # The question may fail.
+            self._search_missing(self._cluster.metadata)
+
+    def _is_incomplete(self, picture: ClusterMetadata) -> bool:
+        unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return any(
+            picture.errors.get(topic, unknown).refresh_metadata
+            for topic in self._cluster.wanted_topics or ()
+            if topic not in picture.topics
+        )
 
     def match_pattern(self, picture: ClusterMetadata) -> None:
         pattern = self._subscription.pattern
@@ -142,5 +171,6 @@ class TopicFollower:
         self._refresh_alarm = self._cluster.clock.call_later(left_ms, self._renew_metadata)
 
     def close(self) -> None:
-        if self._refresh_alarm is not None:
-            self._refresh_alarm.cancel()
+        for alarm in (self._refresh_alarm, self._search_alarm):
+            if alarm is not None:
+                alarm.cancel()

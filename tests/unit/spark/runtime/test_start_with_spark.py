@@ -277,6 +277,7 @@ def test_nothing_outlives_a_command_that_is_killed(deployment: Deployment) -> No
     assert "`moldau start --spark` was killed: ending Spark and the control loop, too" in log
 
 
+@pytest.mark.long("two whole starts; a second start beside the first is shown above")
 def test_what_an_earlier_command_has_left_is_used(deployment: Deployment, tmp_path: Path) -> None:
     spark, loop = deployment.server.pid, deployment.loop
     assert loop is not None
@@ -292,6 +293,7 @@ def test_what_an_earlier_command_has_left_is_used(deployment: Deployment, tmp_pa
         assert again.stop() == 0
 
 
+@pytest.mark.long("a whole start; a broker without a reader is in test_cli_closed_output")
 def test_a_deployment_runs_without_a_reader_of_its_output(tmp_path: Path) -> None:
     reading, writing = os.pipe()
     os.close(reading)
