@@ -86,26 +86,29 @@ class Registry:
         self, spec: Spec, *values: str, parent: Meter | None = None, scale: float = 1.0
     ) -> Meter:
         """The meter with these tags; made when it is first asked for."""
-        made = self._series(spec).get(values)
+        series = self._series(spec)
+        made = series.get(values)
         if made is None:
-            made = self._add(spec, values, Meter(self.ticker, parent, scale))
+            made = _add(series, spec, values, Meter(self.ticker, parent, scale))
         if not isinstance(made, Meter):
             raise TypeError(f"{spec.key} is not a meter")
         return made
 
     def histogram(self, spec: Spec, *values: str, whole: Histogram | None = None) -> Histogram:
         """With `whole` it has as many values as that one; those that are not recorded are zero."""
-        made = self._series(spec).get(values)
+        series = self._series(spec)
+        made = series.get(values)
         if made is None:
-            made = self._add(spec, values, Histogram(self.ticker, whole))
+            made = _add(series, spec, values, Histogram(self.ticker, whole))
         if not isinstance(made, Histogram):
             raise TypeError(f"{spec.key} is not a histogram")
         return made
 
     def timer(self, spec: Spec, *values: str) -> Timer:
-        made = self._series(spec).get(values)
+        series = self._series(spec)
+        made = series.get(values)
         if made is None:
-            made = self._add(spec, values, Timer(self.ticker))
+            made = _add(series, spec, values, Timer(self.ticker))
         if not isinstance(made, Timer):
             raise TypeError(f"{spec.key} is not a timer")
         return made
@@ -130,15 +133,6 @@ class Registry:
             self._declare(spec)
             series = self._instruments[spec] = {}
         return series
-
-    def _add(self, spec: Spec, values: tuple[str, ...], made: Instrument) -> Instrument:
-        if len(values) != len(spec.tags):
-            raise ValueError(f"{spec.key} has the tags {spec.tags}, but values {values} were given")
-        series = self._series(spec)
-        if len(series) >= SERIES_MAX:
-            return next(reversed(series.values()))
-        series[values] = made
-        return made
 
     def _declare(self, spec: Spec) -> None:
         known = self._keys.setdefault(f"{spec.key}{spec.tags}", spec)
@@ -213,3 +207,17 @@ def _histogram(histogram: Histogram) -> dict[str, float | int | str]:
         "Min": histogram.min,
         "StdDev": histogram.std_dev,
     }
+
+
+def _add(
+    series: dict[tuple[str, ...], Instrument],
+    spec: Spec,
+    values: tuple[str, ...],
+    made: Instrument,
+) -> Instrument:
+    if len(values) != len(spec.tags):
+        raise ValueError(f"{spec.key} has the tags {spec.tags}, but values {values} were given")
+    if len(series) >= SERIES_MAX:
+        return next(reversed(series.values()))
+    series[values] = made
+    return made

@@ -11,17 +11,34 @@ from moldau.metrics import Flow, Meter, Registry
 
 __all__ = ["PartitionMeters", "TopicMeters", "TopicMetrics"]
 
+_BYTES_IN = PARTITION["BytesInPerSec"]
+_BYTES_OUT = PARTITION["BytesOutPerSec"]
+_MESSAGES_IN = PARTITION["MessagesInPerSec"]
+
 
 class TopicMeters:
     """Those of one topic."""
 
-    __slots__ = ("_metrics", "fetches", "name", "partitions", "produces", "sent_to_follower")
+    __slots__ = (
+        "_metrics",
+        "bytes_in",
+        "bytes_out",
+        "fetches",
+        "messages_in",
+        "name",
+        "partitions",
+        "produces",
+        "sent_to_follower",
+    )
 
     def __init__(self, metrics: TopicMetrics, name: str) -> None:
         self._metrics = metrics
         self.name = name
         self.produces = self.meter("TotalProduceRequestsPerSec")
         self.fetches = self.meter("TotalFetchRequestsPerSec")
+        self.bytes_in = self.meter("BytesInPerSec")
+        self.bytes_out = self.meter("BytesOutPerSec")
+        self.messages_in = self.meter("MessagesInPerSec")
         #: Called with the bytes that a follower gets.
         self.sent_to_follower = Flow(self.fetches, metrics.replication_out).passed
         self.partitions = 0
@@ -41,19 +58,17 @@ class PartitionMeters:
     __slots__ = ("index", "produced", "sent", "topic")
 
     def __init__(self, metrics: TopicMetrics, topic: TopicMeters, index: int) -> None:
-        def meter(name: str) -> Meter:
-            return metrics.registry.meter(
-                PARTITION[name], topic.name, str(index), parent=topic.meter(name)
-            )
-
+        # A start makes those of thousands of partitions.
+        tags, meter = (topic.name, str(index)), metrics.registry.meter
+        bytes_in = meter(_BYTES_IN, *tags, parent=topic.bytes_in)
+        messages_in = meter(_MESSAGES_IN, *tags, parent=topic.messages_in)
+        bytes_out = meter(_BYTES_OUT, *tags, parent=topic.bytes_out)
         self.topic = topic
         self.index = index
         #: Called with the bytes, and the first and last offset, that a producer has appended.
-        self.produced = Flow(
-            topic.produces, meter("BytesInPerSec"), meter("MessagesInPerSec")
-        ).appended
+        self.produced = Flow(topic.produces, bytes_in, messages_in).appended
         #: Called with the bytes that a consumer gets.
-        self.sent = Flow(topic.fetches, meter("BytesOutPerSec")).passed
+        self.sent = Flow(topic.fetches, bytes_out).passed
 
 
 class TopicMetrics:
