@@ -68,7 +68,7 @@ def fill(servers: str, topics: int) -> None:
 
 
 def cpu_ms(process: psutil.Process) -> float:
-    return 1000 * sum(process.cpu_times()[:2])
+    return 1000 * float(sum(process.cpu_times()[:2]))
 
 
 def view(client: httpx.Client, requests: tuple[str, ...]) -> float:

@@ -25,8 +25,8 @@ from moldau.streams import KafkaStreams, State, StreamsBuilder, Topology
 from moldau.streams.hosts.query_server import QueryServer
 
 ROOT = Path(__file__).parent.parent
-SIZE = {"width": 1280, "height": 860}
-PHONE = {"width": 390, "height": 800}
+SIZE: Any = {"width": 1280, "height": 860}
+PHONE: Any = {"width": 390, "height": 800}
 DLQ = "orders-dlq"
 SQL = (
     "CREATE STREAM orders (id INT, customer VARCHAR, amount DOUBLE) "
@@ -34,7 +34,7 @@ SQL = (
     "CREATE STREAM big_orders AS SELECT * FROM orders WHERE amount > 80;"
 )
 #: Name of the picture, path of the page, theme, size.
-PICTURES = (
+PICTURES: tuple[tuple[str, str, Any, Any], ...] = (
     ("overview", "", "light", SIZE),
     ("topics", "/topics", "light", SIZE),
     ("topic-settings", "/topics/orders?view=settings", "light", SIZE),
@@ -56,7 +56,7 @@ PICTURES = (
 
 def word_count() -> Topology:
     builder = StreamsBuilder()
-    text = {"key_serde": "string", "value_serde": "string"}
+    text: dict[str, Any] = {"key_serde": "string", "value_serde": "string"}
     words = builder.stream("comments", **text).flat_map_values(str.split, name="split")
     counted = words.group_by(lambda _, word: word, **text).count(store="words")
     counted.to_stream().to("words", key_serde="string", value_serde="long")

@@ -96,7 +96,7 @@ def big(platform: Platform, bootstrap: str) -> str:
 
 def word_count(text: str, counts: str) -> Topology:
     builder = StreamsBuilder()
-    serdes = {"key_serde": "string", "value_serde": "string"}
+    serdes: dict[str, Any] = {"key_serde": "string", "value_serde": "string"}
     words = builder.stream(text, **serdes).flat_map_values(str.split, name="split")
     counted = words.group_by(lambda _, word: word, **serdes).count(store="counts")
     counted.to_stream().to(counts, key_serde="string", value_serde="long")

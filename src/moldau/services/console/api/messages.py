@@ -93,7 +93,7 @@ class MessageHandlers:
             name: request.text(name)
             for name in ("start", "contains", "expression", "key_format", "value_format")
         }
-        given = {**numbers, **texts, "committed": request.flag("committed")}
+        given: dict[str, Any] = {**numbers, **texts, "committed": request.flag("committed")}
         if request.text("partitions"):
             given["partitions"] = _partitions(request.text("partitions") or "")
         body = Body({name: each for name, each in given.items() if each is not None})

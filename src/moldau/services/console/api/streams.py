@@ -7,6 +7,7 @@ by node with the rate of each.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from moldau.client.admin import ConsumerGroupDescription, StreamsGroupDescription
@@ -136,13 +137,13 @@ class StreamsHandlers:
             **_answers(endpoints, reported),
         }
 
-    async def _reported(self, endpoints: list[str]) -> Reported:
+    async def _reported(self, endpoints: Sequence[str]) -> Reported:
         if not self._backend.config["streams.rates"]:
             return Reported()
         return await ask_instances(endpoints)
 
 
-def _answers(endpoints: list[str], reported: Reported) -> dict[str, int]:
+def _answers(endpoints: Sequence[str], reported: Reported) -> dict[str, int]:
     return {"instances_named": len(set(endpoints)), "instances_answered": reported.answered}
 
 
