@@ -63,7 +63,6 @@ BESIDE = {
     "moldau.pipelines.errors": _VALUES,
     "moldau.services.connect.membership": "what a herder asks of its group: only types",
     "moldau.services.registry.config_keys": "the keys of its properties file",
-    "moldau.services.mqtt.config": "the settings of the MQTT proxy",
     "moldau.services.console.config": "the settings of the Control Center",
     "moldau.services.rest.config": "the settings of the REST Proxy",
     "moldau.services.sql.config": "the settings of the SQL server",

@@ -57,7 +57,6 @@ def test_cases_of_eclipse(suite_proxy: int, name: str, count: int) -> None:
     ended = subprocess.run(
         command, capture_output=True, text=True, timeout=900, check=False, cwd=SUITE
     )
-    outcomes = dict(re.findall(r"^(test_\w+) .*?(ok|FAIL|ERROR)$", ended.stderr, re.M | re.S))
-    assert len(outcomes) == count, ended.stderr[-3000:]
-    failed = {case for case, outcome in outcomes.items() if outcome != "ok"}
+    assert f"Ran {count} tests" in ended.stderr, ended.stderr[-3000:]
+    failed = set(re.findall(r"^(?:FAIL|ERROR): (\w+) ", ended.stderr, re.M))
     assert failed == set(FAILING), ended.stderr[-5000:]

@@ -68,9 +68,7 @@ def plain_packets(
                 if length < 0x80:
                     break
             else:
-                if size - at < 4:
-                    break
-                if view[at + 3] >= 0x80:
+                if size - at < 4 or view[at + 3] >= 0x80:
                     break
                 length = (length & 0x7F) | (view[at + 2] & 0x7F) << 7 | view[at + 3] << 14
                 start = at + 4
