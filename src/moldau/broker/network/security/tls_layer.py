@@ -106,8 +106,10 @@ class TlsLayer:
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
         self._ssl = context.wrap_bio(self._incoming, self._outgoing, server_side=True)
-        # With a buffer it returns how many bytes it has written there.
-        self._read = cast(Callable[[int, memoryview], int], self._ssl.read)
+        # With a buffer it returns how many bytes it has written there. The method of the object
+        # inside saves a call in Python for each record: a tenth of the CPU time of decrypting.
+        inner = getattr(self._ssl, "_sslobj", self._ssl)
+        self._read = cast(Callable[[int, memoryview], int], inner.read)
         self._receive_buffer = receive_buffer
         # None once the handshake has begun.
         self._turns: HandshakeTurns | None = turns
