@@ -13,7 +13,7 @@ from support.console import Console, Tab, axe_violations
 from support.processes import BrokerProcess
 
 AXE = Path(__file__).parents[3] / ".cache/axe-core/axe.min.js"
-SERVICE_PARAMETERS = ("subject", "connector", "pipeline", "application", "query")
+SERVICE_PARAMETERS = ("subject", "connector", "pipeline", "application", "query", "source")
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]
 
 

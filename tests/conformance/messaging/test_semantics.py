@@ -743,11 +743,12 @@ def test_delayed_messages_come_when_they_are_due(session: Session, queue: Queue)
     send(session, queue, "the consumer has joined")
     assert len(texts(consumer, 1)) == 1
     sent_s = time.time()
-    # It would have expired, if that did not count from the end of the delay.
-    send(session, queue, "later", delivery_delay=2.0, time_to_live=1.9)
+    # It would have expired, if that did not count from the end of the delay, which is long enough
+    # for the second message to be sent and received on a busy machine.
+    send(session, queue, "later", delivery_delay=6.0, time_to_live=5.9)
     send(session, queue, "now")
     assert texts(consumer, 2) == ["now", "later"]
-    assert time.time() >= sent_s + 2.0
+    assert time.time() >= sent_s + 6.0
 
 
 def test_the_redelivery_count_grows_and_ends_in_the_dead_letter_queue(
