@@ -93,8 +93,8 @@ def listen_problem(host: str, port: int) -> str | None:
         family, _, _, _, address = found[0]
         with socket.socket(family, socket.SOCK_STREAM) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            # Without listening: whoever connected to the probe would be cut off with it.
             probe.bind(address)
-            probe.listen(1)
     except socket.gaierror:
         return f"the host {host} is unknown. Use an address of this machine"
     except OSError as error:
