@@ -54,7 +54,7 @@ PARTITIONS = 4
 WARM_S = 5.0
 LAG_S = 20.0
 WAIT_S_MAX = 600.0
-# The default delay of 3 s before a new group's first assignment is no property of a mirror.
+# The default delay of 3 s before a new group's first assignment says nothing about a mirror.
 SERVER = {"group.initial.rebalance.delay.ms": "0"}
 ONE = {
     f"{each}.replication.factor": "1"

@@ -21,7 +21,7 @@ async def shared(task: asyncio.Task[T], is_closed: Callable[[], bool]) -> T:
     except asyncio.CancelledError:
         if is_closed() and task.cancelled():
             raise ClosedError("the client was closed") from None
-        # Nobody may be left who hears of its failure, which asyncio would then log.
+        # If no caller is left to see its failure, asyncio would log it as never retrieved.
         task.add_done_callback(_look_at)
         raise
 

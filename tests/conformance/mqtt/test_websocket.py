@@ -44,7 +44,7 @@ def web(broker: BrokerProcess) -> Iterator[int]:
 
 
 class Browser:
-    """A websocket that sends what it is told to."""
+    """A websocket that sends the given bytes, valid or not."""
 
     def __init__(
         self, port: int, path: str = "/mqtt", subprotocols: tuple[str, ...] = ("mqtt",), **more: Any

@@ -70,7 +70,7 @@ def inline_rules_of(schema: ParsedSchema) -> Walk:
 
 
 def _listed(given: Any) -> list[InlineRule]:
-    """What is no list of objects has no rules."""
+    """Anything but a list of objects has no rules."""
     return [
         InlineRule(*(each.get(name) for name in ("name", "doc", "expr", "sql")))
         for each in (given if isinstance(given, list) else ())

@@ -27,7 +27,7 @@ class Receipt:
     def __init__(self, kind: PacketType, packet_id: int, sent: Any = None) -> None:
         self.kind = kind
         self.packet_id = packet_id
-        #: The future of the record, if nobody is told of its end: who acknowledges has to look.
+        #: The future of the record, if it has no callback: check it before acknowledging.
         self.sent = sent
         #: None until it is known.
         self.reason: int | None = None

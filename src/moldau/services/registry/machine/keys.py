@@ -180,7 +180,8 @@ class KeyRegistry:
     def missing_material(
         self, kek_name: str, subject: str, body: Mapping[str, Any], *, rewrap: bool
     ) -> tuple[Kek, DekId, Dek | None] | None:
-        """For which KEK and DEK the registry has to ask the KMS; a DEK is to be encrypted anew."""
+        """The KEK and DEK for which the registry must ask the KMS, with the DEK to rewrap if there
+        is one; None if it need not."""
         kek = self._keks.get(kek_name)
         if kek is None or not kek.shared or text_field(body, "encryptedKeyMaterial") is not None:
             return None
