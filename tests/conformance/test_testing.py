@@ -74,13 +74,14 @@ def test_a_session_broker_stays(
 ) -> None:
     pids.add(moldau_session_broker.nodes[1].pid)
     moldau_topic("mine").produce("x")
-    assert moldau_session_broker.topics == {"mine": 1}
+    # Other files of this run may have left topics of theirs.
+    assert moldau_session_broker.topics["mine"] == 1
 
 
 def test_a_session_broker_is_shared_but_not_its_topics(moldau_session_broker: Broker) -> None:
     pids.add(moldau_session_broker.nodes[1].pid)
     assert len(pids) == 1
-    moldau_session_broker.wait_until(lambda: moldau_session_broker.topics == {})
+    moldau_session_broker.wait_until(lambda: "mine" not in moldau_session_broker.topics)
     moldau_session_broker.fail("Metadata", error="LEADER_NOT_AVAILABLE")
     moldau_session_broker.kill()
 
