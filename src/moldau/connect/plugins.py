@@ -34,6 +34,7 @@ from moldau.connect.api import (
 )
 from moldau.connect.built_in import ALL, BuiltIn, PluginKind
 from moldau.connect.machine.versions import Version, VersionError, parse_range
+from moldau.installation import pip_install
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -309,7 +310,7 @@ def _load_row(row: BuiltIn) -> type[Any]:
     try:
         found: type[Any] = getattr(import_module(module), name)
     except ImportError as error:
-        extra = f"pip install 'moldau[{row.extra}]'" if row.extra else "check the installation"
+        extra = pip_install(row.extra) if row.extra else "check the installation"
         raise ConnectError(
             f"{row.name} needs a package that is not installed ({error}): {extra}"
         ) from error

@@ -12,6 +12,8 @@ import pytest
 
 from moldau import installation
 from moldau.cli.nodes.start import try_lines
+from moldau.connect.api import ConnectError
+from moldau.connect.connectors.support.libraries import library
 from support.processes import ROOT
 
 
@@ -92,3 +94,21 @@ def test_the_wrapper_of_the_checkout() -> None:
     assert done.stderr == (
         "moldau topics: error: --lsit is not a recognized option. Did you mean --list?\n"
     )
+
+
+def test_hints_to_install_an_extra_are_made_here_alone() -> None:
+    """A line written by hand names a pip that may belong to another environment."""
+    package = ROOT / "src" / "moldau"
+    by_hand = [
+        str(path.relative_to(package))
+        for path in package.rglob("*.py")
+        if path.name != "installation.py" and "pip install 'moldau[" in path.read_text()
+    ]
+    assert by_hand == []
+
+
+def test_a_connector_without_its_package_says_what_adds_it() -> None:
+    with pytest.raises(ConnectError) as caught:
+        library("no_such_module.inner", "no-such-package", extra="cassandra")
+    hint = installation.pip_install("cassandra")
+    assert str(caught.value) == f"no-such-package is not installed: {hint} adds it"

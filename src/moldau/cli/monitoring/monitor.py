@@ -19,6 +19,7 @@ from moldau.cli.support.client_options import add_json
 from moldau.cli.support.failures import Failure
 from moldau.cli.support.output import print_now
 from moldau.cli.support.tables import Table, aligned, print_json
+from moldau.installation import pip_install
 
 __all__ = ["add_arguments", "run"]
 
@@ -103,7 +104,7 @@ def _content(path: str | None) -> Any:
     try:
         import yaml
     except ImportError:
-        raise Failure("a monitor's file needs YAML: pip install 'moldau[monitoring]'") from None
+        raise Failure(f"a monitor's file needs YAML: {pip_install('monitoring')}") from None
     try:
         with open(path, encoding="utf-8") as file:
             return yaml.safe_load(file)

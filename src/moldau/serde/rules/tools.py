@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from moldau.installation import pip_install
 from moldau.serde.registry_client import SchemaRegistryClient
 from moldau.serde.rules.dead_letters import DeadLetters
 from moldau.serde.rules.machine.errors import RuleError
@@ -94,4 +95,4 @@ class RuleTools:
 
 
 def _missing(type: str, error: ImportError) -> RuleError:
-    return RuleError(f"rules of type {type} need {error.name}: pip install 'moldau[rules]'")
+    return RuleError(f"rules of type {type} need {error.name}: {pip_install('rules')}")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from moldau.data.sql_types import ArrayType, BaseType, DecimalType, MapType, SqlType, StructType
 from moldau.data.sql_types import parse as parse_type
+from moldau.installation import pip_install
 from moldau.sql.client.errors import NotSupportedError
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def spark_frame(
     try:
         from pyspark.sql import types
     except ImportError:
-        raise NotSupportedError("pyspark is not installed: pip install 'moldau[spark]'") from None
+        raise NotSupportedError(f"pyspark is not installed: {pip_install('spark')}") from None
     fields = [
         types.StructField(name, _spark_type(parse_type(shown)), True) for name, shown in columns
     ]

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from moldau.installation import pip_install
 from moldau.streams.errors import StreamsError
 from moldau.streams.stores._maps import DiskMap, OrderedMap
 from moldau.streams.stores.base import Drop, SegmentedMap
@@ -38,7 +39,7 @@ def lmdb_module() -> ModuleType:
         import lmdb
     except ImportError as error:
         raise StreamsError(
-            "stores on disk need the package lmdb: pip install 'moldau[streams]', or keep stores "
+            f"stores on disk need the package lmdb: {pip_install('streams')}, or keep stores "
             "in memory with default.dsl.store=in_memory"
         ) from error
     module: ModuleType = lmdb

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from moldau.cli.services.sql_shell.completion import Catalogue, complete
 from moldau.cli.services.sql_shell.splitting import client_command, statements
+from moldau.installation import pip_install
 from moldau.sql.client.errors import Error
 from moldau.sql.client.http import SqlClient
 
@@ -184,7 +185,7 @@ def reader_for(source: Any, catalogue: CatalogueReader, history: Path | None) ->
         import prompt_toolkit  # noqa: F401
     except ImportError:
         print(
-            "Completion and history need prompt_toolkit: pip install 'moldau[sql]'",
+            f"Completion and history need prompt_toolkit: {pip_install('sql')}",
             file=sys.stderr,
         )
 

@@ -7,8 +7,13 @@ from importlib import import_module
 from typing import Any
 
 from moldau.connect.api import ConfigError, ConnectError, RetriableError
+from moldau.connect.connectors.support.libraries import library
 
 _CONCURRENT = 64
+
+
+def _module(name: str) -> Any:
+    return library(name, "cassandra-driver", extra="cassandra")
 
 
 class Cassandra:
@@ -26,16 +31,11 @@ class Cassandra:
         trusted: str | None,
         compression: bool,
     ) -> None:
-        try:
-            cluster = import_module("cassandra.cluster")
-            self._policies = import_module("cassandra.policies")
-            self._driver = import_module("cassandra")
-            self._concurrent = import_module("cassandra.concurrent")
-            self.unset: object = import_module("cassandra.query").UNSET_VALUE
-        except ImportError:
-            raise ConnectError(
-                "cassandra-driver is not installed: pip install 'moldau[cassandra]' adds it"
-            ) from None
+        cluster = _module("cassandra.cluster")
+        self._policies = _module("cassandra.policies")
+        self._driver = _module("cassandra")
+        self._concurrent = _module("cassandra.concurrent")
+        self.unset: object = _module("cassandra.query").UNSET_VALUE
         level = getattr(self._driver.ConsistencyLevel, consistency.upper(), None)
         if not isinstance(level, int):
             raise ConfigError.invalid(

@@ -5,11 +5,11 @@ from __future__ import annotations
 import gzip
 import io
 from collections.abc import Iterator, Sequence
-from importlib import import_module
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
-from moldau.connect.api import ConfigError, ConnectError, SinkRecord
+from moldau.connect.api import ConfigError, SinkRecord
 from moldau.connect.connectors.support.documents import json_bytes
+from moldau.connect.connectors.support.libraries import library
 from moldau.data import json_text
 from moldau.data.errors import DataError
 from moldau.data.schema import Schema, SchemaAndValue, Type
@@ -110,15 +110,6 @@ def _needs_struct(schema: Schema | None, what: str) -> Schema:
     return schema
 
 
-def _library(name: str) -> Any:
-    try:
-        return import_module(name)
-    except ImportError:
-        raise ConnectError(
-            f"{name} is not installed: pip install 'moldau[connect]' adds it"
-        ) from None
-
-
 class AvroFormat:
     extension = ".avro"
 
@@ -133,7 +124,7 @@ class AvroFormat:
         struct = _needs_struct(schema, "Avro")
         avro = self._data.avro_schema(struct)
         out = io.BytesIO()
-        writer = _library("fastavro").writer
+        writer = library("fastavro").writer
         values = [avro_value(struct, avro, record.value) for record in records]
         # The mark between blocks comes from the contents, so that a file can be written again.
         writer(out, json_text.parse(avro.resolved_text), values, sync_marker=b"moldau-connect--")
@@ -156,7 +147,7 @@ class ParquetFormat:
         from moldau.data import arrow
 
         struct = _needs_struct(schema, "Parquet")
-        pa, parquet = _library("pyarrow"), _library("pyarrow.parquet")
+        pa, parquet = library("pyarrow"), library("pyarrow.parquet")
         columns = [
             arrow.arrow_array(field.schema, [record.value.get(field.name) for record in records])
             for field in struct.fields
@@ -169,7 +160,7 @@ class ParquetFormat:
     def read(self, data: bytes) -> Iterator[SchemaAndValue]:
         from moldau.data import arrow
 
-        table = _library("pyarrow.parquet").read_table(io.BytesIO(data))
+        table = library("pyarrow.parquet").read_table(io.BytesIO(data))
         schema = arrow.connect_schema(table.schema)
         columns = [
             arrow.connect_values(field.schema, table.column(field.name)) for field in schema.fields

@@ -18,6 +18,7 @@ from moldau.connect.api import ConfigError, ConnectError, RetriableError
 from moldau.connect.connectors.jdbc.machine import columns, statements
 from moldau.connect.connectors.jdbc.machine.columns import Column
 from moldau.connect.connectors.jdbc.machine.statements import Syntax
+from moldau.connect.connectors.support.libraries import library
 from moldau.data import builders, logical
 
 URL_KEY: Final = "connection.url"
@@ -77,15 +78,6 @@ def open_database(url: str, user: str | None, password: str | None) -> Database:
             )
 
 
-def _driver(module: str, package: str) -> Any:
-    try:
-        return import_module(module)
-    except ImportError:
-        raise ConnectError(
-            f"{package} is not installed: pip install 'moldau[connect]' adds it"
-        ) from None
-
-
 def _by_name(name: str, mapping: str, precision: int | None, scale: int | None) -> Column | None:
     """Types whose names the databases share."""
     match name:
@@ -127,7 +119,7 @@ class Postgres:
         from moldau.spark.tables.errors import OptionError
         from moldau.spark.tables.jdbc.machine.address import parse_address
 
-        self._driver = _driver("psycopg", "psycopg")
+        self._driver = library("psycopg")
         try:
             self._parameters = dict(parse_address(url, user, password).parameters)
         except OptionError as error:
@@ -217,7 +209,7 @@ class MySql:
     syntax = statements.MYSQL
 
     def __init__(self, url: str, user: str | None, password: str | None) -> None:
-        self._driver = _driver("pymysql", "PyMySQL")
+        self._driver = library("pymysql", "PyMySQL")
         parts = urlsplit(url.removeprefix("jdbc:"))
         query = dict(parse_qsl(parts.query))
         self.shown = url.partition("?")[0]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from importlib import import_module
 from typing import Any, Final, NamedTuple
 
 from moldau.connect.api import ConnectError, RetriableError
@@ -11,6 +10,7 @@ from moldau.connect.connectors.capture.machine.envelope import TableColumn
 from moldau.connect.connectors.capture.machine.filters import Filters
 from moldau.connect.connectors.mariadb_cdc.machine.origin import Progress
 from moldau.connect.connectors.mariadb_cdc.machine.types import SqlColumn, column_type
+from moldau.connect.connectors.support.libraries import library
 from moldau.connect.connectors.support.web import plain
 
 _OWN: Final = ("mysql", "information_schema", "performance_schema", "sys")
@@ -33,15 +33,10 @@ class Committed(NamedTuple):
 
 class Server:
     def __init__(self, config: Mapping[str, Any]) -> None:
-        try:
-            self._driver = import_module("pymysql")
-            self._replication = import_module("pymysqlreplication")
-            self._rows = import_module("pymysqlreplication.row_event")
-            self._events = import_module("pymysqlreplication.event")
-        except ImportError:
-            raise ConnectError(
-                "mysql-replication is not installed: pip install 'moldau[connect]' adds it"
-            ) from None
+        self._driver = library("pymysql", "mysql-replication")
+        self._replication = library("pymysqlreplication", "mysql-replication")
+        self._rows = library("pymysqlreplication.row_event", "mysql-replication")
+        self._events = library("pymysqlreplication.event", "mysql-replication")
         self._config = config
         self.server_id = int(config["database.server.id"])
         self._settings = {

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
 
 from moldau.connect.api import ConfigDef, ConnectError, Importance, Kind, RetriableError
+from moldau.connect.connectors.support.libraries import library
 
 
 def define_mongodb(config: ConfigDef) -> ConfigDef:
@@ -22,14 +22,9 @@ def define_mongodb(config: ConfigDef) -> ConfigDef:
 
 class MongoDb:
     def __init__(self, config: dict[str, Any]) -> None:
-        try:
-            self.driver = import_module("pymongo")
-            self.errors = import_module("pymongo.errors")
-            self.json = import_module("bson.json_util")
-        except ImportError:
-            raise ConnectError(
-                "pymongo is not installed: pip install 'moldau[connect]' adds it"
-            ) from None
+        self.driver = library("pymongo")
+        self.errors = library("pymongo.errors")
+        self.json = library("bson.json_util", "pymongo")
         uri = config["connection.uri"]
         options: dict[str, Any] = {"tz_aware": True}
         if "serverselectiontimeoutms=" not in uri.lower():

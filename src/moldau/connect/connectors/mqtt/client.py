@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import threading
-from importlib import import_module
 from typing import Any
 from urllib.parse import urlsplit
 
 from moldau.connect.api import (
     ConfigDef,
     ConfigError,
-    ConnectError,
     Importance,
     Kind,
     Range,
     RetriableError,
 )
+from moldau.connect.connectors.support.libraries import library
 from moldau.connect.connectors.support.web import plain
 
 
@@ -43,12 +42,7 @@ class Mqtt:
     """A client that connects on demand; paho's own thread reads from the socket."""
 
     def __init__(self, config: dict[str, Any], client_id: str) -> None:
-        try:
-            self._paho = import_module("paho.mqtt.client")
-        except ImportError:
-            raise ConnectError(
-                "paho-mqtt is not installed: pip install 'moldau[connect]' adds it"
-            ) from None
+        self._paho = library("paho.mqtt.client", "paho-mqtt")
         parts = urlsplit(config["mqtt.server.uri"])
         if parts.scheme not in ("tcp", "ssl", "mqtt", "mqtts") or not parts.hostname:
             raise ConfigError.invalid(

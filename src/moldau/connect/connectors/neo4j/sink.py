@@ -10,7 +10,6 @@ import datetime
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from importlib import import_module
 from typing import Any, Final
 
 from moldau.connect.api import (
@@ -33,6 +32,7 @@ from moldau.connect.connectors.neo4j.machine.queries import (
     flat,
     pattern_of,
 )
+from moldau.connect.connectors.support.libraries import library
 from moldau.connect.connectors.support.plain import PlainSink
 from moldau.connect.connectors.support.web import plain
 from moldau.data.struct import Struct
@@ -125,13 +125,8 @@ class Neo4jSinkTask(SinkTask):
     def start(self, props: Mapping[str, str]) -> None:
         config = self._config = CONFIG.parse(props)
         self._rules = rules_of(props)
-        try:
-            self._neo4j: Any = import_module("neo4j")
-            self._errors: Any = import_module("neo4j.exceptions")
-        except ImportError:
-            raise ConnectError(
-                "neo4j is not installed: pip install 'moldau[neo4j]' adds it"
-            ) from None
+        self._neo4j: Any = library("neo4j", extra="neo4j")
+        self._errors: Any = library("neo4j.exceptions", extra="neo4j")
         self._driver = self._neo4j.GraphDatabase.driver(
             config["neo4j.uri"] or config["neo4j.server.uri"],
             auth=self._auth(config),

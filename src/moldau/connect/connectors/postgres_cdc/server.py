@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import select
 from collections.abc import Iterator, Mapping, Sequence
-from importlib import import_module
 from typing import Any, Final
 
 from moldau.connect.api import ConnectError, RetriableError
@@ -13,6 +12,7 @@ from moldau.connect.connectors.capture.machine.filters import Filters
 from moldau.connect.connectors.postgres_cdc.machine.pgoutput import Row
 from moldau.connect.connectors.postgres_cdc.machine.progress import lsn_of
 from moldau.connect.connectors.postgres_cdc.machine.types import Options, PgType, column_type
+from moldau.connect.connectors.support.libraries import library
 from moldau.connect.connectors.support.web import plain
 
 #: Texts of values must be in these forms, whatever the server's own settings are.
@@ -31,13 +31,8 @@ class Server:
     """Ordinary connections and the one that replicates; made on demand."""
 
     def __init__(self, config: Mapping[str, Any]) -> None:
-        try:
-            self._driver = import_module("psycopg2")
-            self._extras = import_module("psycopg2.extras")
-        except ImportError:
-            raise ConnectError(
-                "psycopg2 is not installed: pip install 'moldau[connect]' adds it"
-            ) from None
+        self._driver = library("psycopg2")
+        self._extras = library("psycopg2.extras")
         self._config = config
         self.database = str(config["database.dbname"])
         self.slot = str(config["slot.name"])

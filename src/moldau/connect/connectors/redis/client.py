@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
 
 from moldau.connect.api import ConfigDef, ConnectError, Importance, Kind, RetriableError
+from moldau.connect.connectors.support.libraries import library
 from moldau.connect.connectors.support.web import plain
 
 
@@ -20,12 +20,7 @@ def define_redis(config: ConfigDef) -> ConfigDef:
 
 class Redis:
     def __init__(self, config: dict[str, Any]) -> None:
-        try:
-            self._driver = import_module("redis")
-        except ImportError:
-            raise ConnectError(
-                "redis is not installed: pip install 'moldau[connect]' adds it"
-            ) from None
+        self._driver = library("redis")
         self.client = self._driver.Redis.from_url(
             config["redis.uri"],
             username=config["redis.username"] or None,

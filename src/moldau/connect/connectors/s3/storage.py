@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from moldau.connect.api import ConfigDef, ConnectError, Importance, Kind, RetriableError
+from moldau.connect.connectors.support.libraries import library
 from moldau.connect.connectors.support.web import plain
 
 _AWAY: Final = (
@@ -35,12 +35,7 @@ class S3:
     """Objects of a bucket, by path."""
 
     def __init__(self, config: dict[str, Any]) -> None:
-        try:
-            self._fs = import_module("pyarrow.fs")
-        except ImportError:
-            raise ConnectError(
-                "pyarrow is not installed: pip install 'moldau[connect]' adds it"
-            ) from None
+        self._fs = library("pyarrow.fs")
         self.bucket = config["s3.bucket.name"]
         options: dict[str, Any] = {
             "region": config["s3.region"], "connect_timeout": 10, "request_timeout": 60,

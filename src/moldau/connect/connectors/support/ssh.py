@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib import import_module
 from typing import Any
 
 from moldau.connect.api import ConnectError, RetriableError
+from moldau.connect.connectors.support.libraries import library
 from moldau.connect.connectors.support.web import plain
 
 
 class SftpClient:
     def __init__(self, config: Mapping[str, Any]) -> None:
-        try:
-            paramiko = import_module("paramiko")
-        except ImportError:
-            raise ConnectError(
-                "paramiko is not installed: pip install 'moldau[connect]' adds it"
-            ) from None
+        paramiko = library("paramiko")
         self._client: Any = paramiko.SSHClient()
         if config["sftp.known.hosts"]:
             self._client.load_host_keys(config["sftp.known.hosts"])
