@@ -22,32 +22,46 @@ _POLL_S: Final = 0.5
 
 
 class RowQueue:
-    """Rows of one query. The query's thread waits where the client is too slow."""
+    """Rows of one query. The query's thread waits where the client is too slow.
+
+    The event loop takes all rows that are there, and is woken once for all of them.
+    """
 
     def __init__(self, size: int, loop: asyncio.AbstractEventLoop) -> None:
-        self._queue: asyncio.Queue[Any] = asyncio.Queue(size)
+        self._size = size
         self._loop = loop
-        self._closed = threading.Event()
+        self._rows: list[Any] = []
+        self._arrived = asyncio.Event()
+        self._changed = threading.Condition()
+        self._closed = False
 
     def put(self, row: Any) -> None:
         """From the query's thread; returns when there is room, or when nobody reads any more."""
-        if self._closed.is_set():
-            return
-        placed = asyncio.run_coroutine_threadsafe(self._queue.put(row), self._loop)
-        while not self._closed.is_set():
-            try:
-                placed.result(timeout=_POLL_S)
+        with self._changed:
+            while len(self._rows) >= self._size and not self._closed:
+                self._changed.wait(_POLL_S)
+            if self._closed:
                 return
-            except TimeoutError:
-                continue
-        placed.cancel()
+            self._rows.append(row)
+            if len(self._rows) > 1:
+                return
+        # It raises if the loop has ended, and then nobody reads.
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._arrived.set)
 
-    async def get(self) -> Any:
-        """The next row; TimeoutError after a while without one."""
-        return await asyncio.wait_for(self._queue.get(), _POLL_S)
+    async def take(self) -> list[Any]:
+        """The rows that are there; TimeoutError after a while without one."""
+        await asyncio.wait_for(self._arrived.wait(), _POLL_S)
+        with self._changed:
+            self._arrived.clear()
+            taken, self._rows = self._rows, []
+            self._changed.notify_all()
+        return taken
 
     def close(self) -> None:
-        self._closed.set()
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
 
 
 class PushQuery:
@@ -84,20 +98,24 @@ class PushQuery:
         """A record without a value deletes a row of a table; in a stream it is none."""
         return self.running is not None and self.running.plan.kind == "STREAM"
 
-    async def rows(self) -> AsyncGenerator[tuple[Any, Any], None]:
-        """Until the limit, the end of the query, or of the server."""
+    async def batches(self) -> AsyncGenerator[list[tuple[Any, Any]], None]:
+        """Rows as they come, until the limit, the end of the query, or of the server."""
         query = self._prepared.query
         left = query.limit if isinstance(query, Query) else None
         while left is None or left > 0:
             if self.closed or self._stopping.is_set() or self._error is not None:
                 return
-            with contextlib.suppress(TimeoutError):
-                key, row = await self._queue.get()
-                if row is None and self.is_stream:
-                    continue
-                yield key, row
-                if left is not None:
-                    left -= 1
+            try:
+                rows = await self._queue.take()
+            except TimeoutError:
+                continue
+            if self.is_stream:
+                rows = [each for each in rows if each[1] is not None]
+            if left is not None:
+                rows = rows[:left]
+                left -= len(rows)
+            if rows:
+                yield rows
 
     def stop(self) -> None:
         self.closed = True

@@ -116,9 +116,11 @@ class QueryHandlers:
             yield frames.header(push.id, schema.value).encode()
             write = row_writer([each.type for each in schema.value])
             try:
-                async for key, row in push.rows():
-                    columns = write(columns_of(key, row, schema))
-                    yield frames.row(columns, tombstone=row is None).encode()
+                async for rows in push.batches():
+                    yield "".join(
+                        frames.row(write(columns_of(key, row, schema)), tombstone=row is None)
+                        for key, row in rows
+                    ).encode()
                 outcome = push.outcome
             except Exception as error:
                 # The answer has begun: only its last row can say that more was to come.
@@ -183,8 +185,9 @@ class QueryHandlers:
             schema: LogicalSchema = push.schema
             await socket.send(json.dumps([field_info(each) for each in schema.value]))
             write = row_writer([each.type for each in schema.value])
-            async for key, row in _while_open(push, socket):
-                await socket.send(_message(write(columns_of(key, row, schema))))
+            async for rows in _while_open(push, socket):
+                for key, row in rows:
+                    await socket.send(_message(write(columns_of(key, row, schema))))
             error = push.outcome[1]
             if error is not None:
                 await socket.close(_SERVER_FAILURE, str(error["message"]))
@@ -192,7 +195,9 @@ class QueryHandlers:
             await self.pushes.end(push)
 
 
-async def _while_open(push: PushQuery, socket: WebSocket) -> AsyncGenerator[tuple[Any, Any], None]:
+async def _while_open(
+    push: PushQuery, socket: WebSocket
+) -> AsyncGenerator[list[tuple[Any, Any]], None]:
     """Rows until the client goes, also while there are none."""
 
     async def watch() -> None:
@@ -201,8 +206,8 @@ async def _while_open(push: PushQuery, socket: WebSocket) -> AsyncGenerator[tupl
 
     watching = asyncio.create_task(watch())
     try:
-        async for each in push.rows():
-            yield each
+        async for rows in push.batches():
+            yield rows
     finally:
         watching.cancel()
 
