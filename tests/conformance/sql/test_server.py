@@ -102,6 +102,24 @@ def test_a_push_query_that_fails_says_so_in_its_last_row(
     assert "boom" in error["message"]
 
 
+def test_a_push_query_ends_when_its_topic_is_deleted(
+    server: SqlServer, broker: BrokerProcess
+) -> None:
+    server.execute(
+        "CREATE STREAM fleeting (id STRING KEY, n INT) "
+        "WITH (kafka_topic='fleeting', value_format='JSON', partitions=1);"
+    )
+    body = {"sql": "SELECT * FROM fleeting EMIT CHANGES;"}
+    with httpx.stream("POST", f"{server.url}/query-stream", json=body, timeout=60) as answer:
+        lines = answer.iter_lines()
+        next(lines)
+        with Admin(bootstrap_servers=broker.bootstrap) as admin:
+            admin.delete_topics(["fleeting"])
+        error = json.loads(list(lines)[-1])
+    assert error["error_code"] == 50000
+    assert "Missing source topics: fleeting" in error["message"]
+
+
 def test_a_stream_whose_records_were_deleted_is_empty(
     server: SqlServer, broker: BrokerProcess
 ) -> None:

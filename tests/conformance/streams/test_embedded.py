@@ -257,6 +257,19 @@ def test_a_topic_that_is_missing_is_named(stage: Stage) -> None:
     assert running.state is State.ERROR
 
 
+@pytest.mark.parametrize("protocol", ["classic", "streams"])
+def test_a_topic_that_is_deleted_ends_the_application(stage: Stage, protocol: str) -> None:
+    prefix = f"{stage.new_id()}-"
+    stage.create([f"{prefix}text", f"{prefix}counts"])
+    running = streams(stage, word_count(prefix), f"{prefix}app", group_protocol=protocol)
+    with running:
+        eventually(lambda: running.state is State.RUNNING, what="it runs")
+        stage.admin.delete_topics([f"{prefix}text"])
+        eventually(lambda: running.state is State.ERROR, what="it has ended")
+    assert isinstance(running.error, MissingSourceTopicError)
+    assert f"{prefix}text" in str(running.error)
+
+
 def passing(stage: Stage, prefix: str, step: Callable[[str], str]) -> Any:
     stage.create([f"{prefix}in", f"{prefix}out"])
     builder = StreamsBuilder()

@@ -162,5 +162,5 @@ class SimInstance:
     def on_placed(self, thread: StreamThread, placed: Placed) -> None:
         """Queries only."""
 
-    def refresh_topics(self) -> None:
-        """The application reads no topics by a pattern."""
+    def refresh_topics(self, *, certain: bool) -> None:
+        """The application reads no topics by a pattern, and nobody deletes them."""

@@ -15,7 +15,7 @@ from moldau.client.consumer.assignors.interface import (
 from moldau.client.machine.metadata import ClusterMetadata
 from moldau.client.topics import TopicPartition
 from moldau.streams.machine.placement import MemberState, Placed, Rules, place
-from moldau.streams.machine.subtopologies import Plan, TaskId
+from moldau.streams.machine.subtopologies import Plan, TaskId, missing_sources
 
 #: Not Kafka Streams' name: its members exchange other bytes, and must not meet these in a group.
 NAME = "moldau-streams"
@@ -61,6 +61,10 @@ class TaskAssignor(PartitionAssignor):
         self, metadata: ClusterMetadata, subscriptions: GroupSubscription
     ) -> dict[str, Assignment]:
         counts = {name: len(view.partitions) for name, view in metadata.topics.items()}
+        missing = missing_sources(self._plan, counts)
+        if missing:
+            nothing = Assignment((), Placed(missing=tuple(missing)).encode())
+            return dict.fromkeys(subscriptions, nothing)
         tasks = self._plan.tasks(counts)
         # Who was in an older generation has lost its partitions, whatever it says.
         newest = max((each.generation_id or -1 for each in subscriptions.values()), default=-1)

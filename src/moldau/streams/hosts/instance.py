@@ -280,9 +280,14 @@ class Instance:
             self.shutdown_requested = True
             self._fail(StreamsError("another instance requested the shutdown of the application"))
 
-    def refresh_topics(self) -> None:
-        """A pattern may have found topics: the internal topics must fit them."""
-        if any(each.patterns for each in self.plan.subtopologies):
+    def refresh_topics(self, *, certain: bool) -> None:
+        """A pattern may have found topics: the internal topics must fit them.
+
+        Unless it is `certain` that the source topics exist, they are looked for: the leader of the
+        group misses one, and what it knows can be older than the topic. Raises
+        MissingSourceTopicError if one does not exist.
+        """
+        if not certain or any(each.patterns for each in self.plan.subtopologies):
             self._counts = ensure_topics(self.admin, self.plan, self.settings)
 
     def picture(self) -> str:

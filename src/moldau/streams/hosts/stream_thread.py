@@ -79,7 +79,7 @@ class ThreadHost(Protocol):
 
     def on_placed(self, thread: StreamThread, placed: Placed) -> None: ...
 
-    def refresh_topics(self) -> None: ...
+    def refresh_topics(self, *, certain: bool) -> None: ...
 
 
 class StreamThread:
@@ -345,7 +345,9 @@ class StreamThread:
         placed = self._placement.placed
         if placed is not self._placed:
             self._placed = placed
-            self._host.refresh_topics()
+            self._host.refresh_topics(certain=not placed.missing)
+            if placed.missing:
+                self.consumer.enforce_rebalance("source topics are there after all")
             self.tasks.update_standbys(placed)
             interval_ms = self._settings.probing_rebalance_interval_ms
             self._probe_due_ms = self._clock.elapsed_ms() + interval_ms if placed.probe else None

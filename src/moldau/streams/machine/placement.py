@@ -79,6 +79,8 @@ class Placed:
     shutdown: bool = False
     #: Tasks wait for warm-up copies: this member asks for another rebalance after a while.
     probe: bool = False
+    #: Input topics that do not exist (any more): there are no tasks for anybody.
+    missing: tuple[str, ...] = ()
 
     def encode(self) -> bytes:
         return _encode(
@@ -90,6 +92,7 @@ class Placed:
             },
             shutdown=self.shutdown,
             probe=self.probe,
+            missing=list(self.missing),
         )
 
     @classmethod
@@ -105,6 +108,7 @@ class Placed:
             },
             shutdown=bool(given.get("shutdown")),
             probe=bool(given.get("probe")),
+            missing=tuple(given.get("missing") or ()),
         )
 
 

@@ -8,7 +8,7 @@ sub-topology 1 that has one.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -157,9 +157,15 @@ def partition_counts(plan: Plan, known: Mapping[str, int]) -> dict[str, int]:
     return internal
 
 
+def missing_sources(plan: Plan, known: Collection[str]) -> list[str]:
+    """Input topics that the plan names and that do not exist."""
+    wanted = {topic for each in plan.subtopologies for topic in each.topics}
+    return sorted(topic for topic in wanted if topic not in known)
+
+
 def _check_sources(plan: Plan, known: Mapping[str, int]) -> None:
-    wanted = {topic for each in plan.subtopologies for topic in each.topics} | plan.global_topics
-    missing = sorted(topic for topic in wanted if topic not in known)
+    missing = missing_sources(plan, known)
+    missing += sorted(topic for topic in plan.global_topics if topic not in known)
     if missing:
         raise MissingSourceTopicError(
             f"Missing source topics: {', '.join(missing)}. Create them before the application "
