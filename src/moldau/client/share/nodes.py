@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from moldau.client.cluster import LANE_FETCH, ClusterClient
@@ -61,15 +61,18 @@ class ShareNodes:
         self._on_error = on_error
         self._nodes: dict[int, NodeState] = {}
         self._wants_records = False
+        self._wait_ms = settings.fetch_max_wait_ms
         self._acquiring: int | None = None
         self._last_acquired = -1
         self._closing = False
 
     # What the consumer asks.
 
-    def fetch(self, taken: Mapping[TopicIdPartition, NodeAcknowledgements]) -> None:
-        """Get records until some have come, and acknowledge these on the way."""
+    def fetch(self, taken: Mapping[TopicIdPartition, NodeAcknowledgements], wait_ms: int) -> None:
+        """Get records until some have come, and acknowledge these on the way. A node waits so long
+        for records."""
         self._wants_records = True
+        self._wait_ms = wait_ms
         for node_id, acks in by_node(taken).items():
             merge(self._node(node_id).waiting, acks)
         self.kick()
@@ -86,11 +89,10 @@ class ShareNodes:
         self.kick()
         return commits
 
-    async def commit(
-        self, taken: Mapping[TopicIdPartition, NodeAcknowledgements], deadline: Deadline
+    async def answers(
+        self, taken: Iterable[TopicIdPartition], commits: list[Commit], deadline: Deadline
     ) -> dict[TopicIdPartition, KafkaError | None]:
         """What became of each partition's acknowledgements."""
-        commits = self.acknowledge(taken, deadline)
         results: dict[TopicIdPartition, KafkaError | None] = {
             partition: error_for(ErrorCode.REQUEST_TIMED_OUT, "acknowledgements were not answered")
             for partition in taken
@@ -237,6 +239,7 @@ class ShareNodes:
             removed,
             acks,
             acquires=acquires,
+            wait_ms=self._wait_ms,
         )
         return self._send_fetch(state, request, acks)
 
