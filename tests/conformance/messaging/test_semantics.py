@@ -750,11 +750,6 @@ def test_delayed_messages_come_when_they_are_due(session: Session, queue: Queue)
     assert time.time() >= sent_s + 2.0
 
 
-#: See docs/messaging.md.
-LOCKED = "a consumer gets no others while it keeps the lock of a message"
-
-
-@pytest.mark.xfail(reason=LOCKED, strict=False)
 def test_others_do_not_wait_for_a_delayed_message(session: Session, queue: Queue) -> None:
     consumer = session.create_consumer(queue)
     send(session, queue, "later", delivery_delay=4.0)
@@ -763,7 +758,6 @@ def test_others_do_not_wait_for_a_delayed_message(session: Session, queue: Queue
     assert texts(consumer, 2) == ["now", "later"]
 
 
-@pytest.mark.xfail(reason=LOCKED, strict=False)
 def test_messages_come_although_earlier_ones_are_not_acknowledged(
     connection: Connection, session: Session, queue: Queue
 ) -> None:

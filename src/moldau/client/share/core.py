@@ -160,6 +160,8 @@ class ShareCore:
     def end_poll(self) -> None:
         self._polled_ms = self.cluster.clock.elapsed_ms()
         self._polling = False
+        if self.in_flight.keeps:
+            self._soon(self._nodes.rest)
         self.metrics.poll_ended()
 
     def _idle_ms(self) -> int:
@@ -234,8 +236,8 @@ class ShareCore:
         self.wakeup.check()
 
     def _fetch_wait_ms(self, deadline: Deadline) -> int:
-        """A node is asked one thing at a time: it must not wait for records when the application
-        is to acknowledge what it keeps."""
+        """A node is asked one thing at a time: while records are kept it does not wait for others
+        longer than the poll, so that acknowledgements do not wait for it."""
         limit_ms = self.settings.fetch_max_wait_ms
         if not self.in_flight.keeps:
             return limit_ms

@@ -118,8 +118,8 @@ class ShareFace(Generic[K, V]):
         before the lock expires, as often as needed, and at last with another type. Such
         acknowledgements are sent with the next poll or commit. A broker refuses all that is said
         about a partition at once if one of the locks is lost: the records then stay kept, and can
-        be acknowledged one by one, or dropped. While records are kept, nodes wait for new ones no
-        longer than the poll does. Only with `share.acknowledgement.mode=explicit`.
+        be acknowledged one by one, or dropped. While records are kept, others are fetched during
+        polls only. Only with `share.acknowledgement.mode=explicit`.
 
         >>> consumer.keep(record)
         """

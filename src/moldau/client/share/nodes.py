@@ -77,6 +77,11 @@ class ShareNodes:
             merge(self._node(node_id).waiting, acks)
         self.kick()
 
+    def rest(self) -> None:
+        """Ask for no more records until the next fetch."""
+        self._wants_records = False
+        self.kick()
+
     def acknowledge(
         self, taken: Mapping[TopicIdPartition, NodeAcknowledgements], deadline: Deadline
     ) -> list[Commit]:
