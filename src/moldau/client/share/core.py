@@ -35,7 +35,7 @@ from moldau.client.share.machine.delivery import Delivery
 from moldau.client.share.machine.in_flight import InFlight, NodeAcknowledgements
 from moldau.client.share.machine.pending_errors import PendingErrors
 from moldau.client.share.membership import ShareMembership
-from moldau.client.share.node_state import Outcome
+from moldau.client.share.node_state import Outcome, answers
 from moldau.client.share.nodes import ShareNodes
 from moldau.client.share.settings import ShareSettings
 from moldau.client.telemetry import TelemetryReporter
@@ -273,7 +273,7 @@ class ShareCore:
     ) -> dict[TopicIdPartition, KafkaError | None]:
         # They are sent also if a wakeup ends the call.
         commits = self._nodes.acknowledge(taken, deadline)
-        return await self.wakeup.wakeable(self._nodes.answers(taken, commits, deadline))
+        return await self.wakeup.wakeable(answers(taken, commits, deadline))
 
     def settle(self) -> list[tuple[dict[TopicIdPartition, set[int]], KafkaError | None]]:
         """Take over what nodes have answered; returns the arguments of the commit callback."""

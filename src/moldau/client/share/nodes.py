@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from moldau.client.cluster import LANE_FETCH, ClusterClient
@@ -93,21 +93,6 @@ class ShareNodes:
             commits.append(commit)
         self.kick()
         return commits
-
-    async def answers(
-        self, taken: Iterable[TopicIdPartition], commits: list[Commit], deadline: Deadline
-    ) -> dict[TopicIdPartition, KafkaError | None]:
-        """What became of each partition's acknowledgements."""
-        results: dict[TopicIdPartition, KafkaError | None] = {
-            partition: error_for(ErrorCode.REQUEST_TIMED_OUT, "acknowledgements were not answered")
-            for partition in taken
-        }
-        if commits:
-            limit_s = max(0.001, deadline.left_ms() / 1000)
-            await asyncio.wait([commit.done for commit in commits], timeout=limit_s)
-        for commit in commits:
-            results.update(commit.results)
-        return results
 
     async def close(
         self, taken: Mapping[TopicIdPartition, NodeAcknowledgements], deadline: Deadline
