@@ -177,6 +177,7 @@ class ShareFeed(_Feed):
         #: Messages that were accepted here and not by the broker: they come again.
         self.refused = 0
         self._renewed_s = 0.0
+        self._polling = False
         self._poll_after_s = 0.0
         self._pause_s = _PAUSE_S
 
@@ -224,7 +225,9 @@ class ShareFeed(_Feed):
         with self.changed:
             self._closing = True
             self.changed.notify_all()
-        self._consumer.wakeup()
+            if self._polling:
+                # Nothing else is to be woken: the answers to acknowledgements would be unknown.
+                self._consumer.wakeup()
         self._join()
 
     # The thread.
@@ -244,10 +247,12 @@ class ShareFeed(_Feed):
                 with self.changed:
                     self.changed.wait(_RETRY_S)
         try:
-            for token in self._tokens.values():
-                if token.outcome is not None:
+            with self.changed:
+                settled = [(each.record, each.outcome) for each in self._tokens.values()]
+            for record, outcome in settled:
+                if outcome is not None:
                     with suppress(NotGivenError):
-                        self._consumer.acknowledge(token.record, token.outcome)
+                        self._consumer.acknowledge(record, outcome)
             self._consumer.close(10)
         except (KafkaError, WakeupError) as error:
             self.context.report(error)
@@ -296,9 +301,9 @@ class ShareFeed(_Feed):
         renews = now_s >= self._renewed_s + self._renew_s()
         if renews:
             self._renewed_s = now_s
+        self._give_up_expired(now_s)
         groups: dict[int, list[tuple[Token, AcknowledgeType]]] = {}
         with self.changed:
-            self._give_up_expired(now_s)
             for (partition, _), token in self._tokens.items():
                 if token.outcome is not None or renews:
                     kind = token.outcome or AcknowledgeType.RENEW
@@ -348,6 +353,7 @@ class ShareFeed(_Feed):
     def _give_up(self, token: Token, error: Exception) -> None:
         """Its lock is lost: it is delivered again, to whomever."""
         self._consumer.drop(token.record)
+        self._held.drop(token)
         with self.changed:
             token.is_void = True
             self.refused += token.outcome is AcknowledgeType.ACCEPT
@@ -367,7 +373,15 @@ class ShareFeed(_Feed):
     def _poll(self) -> None:
         """Messages are kept at once, so that no poll waits for them."""
         is_busy = len(self._tokens) > len(self._held)
-        records = list(self._consumer.poll(self._idle_s(_BUSY_POLL_S if is_busy else _POLL_S)))
+        with self.changed:
+            if self._closing:
+                return
+            self._polling = True
+        try:
+            records = list(self._consumer.poll(self._idle_s(_BUSY_POLL_S if is_busy else _POLL_S)))
+        finally:
+            with self.changed:
+                self._polling = False
         now_s = time.monotonic()
         if records and not self._tokens:
             self._renewed_s = now_s
@@ -393,7 +407,7 @@ class ShareFeed(_Feed):
             message = self._read(record, count)
         except MessageFormatError as error:
             token = self._tokens[key] = Token(self, record, Message())
-            self._copy(token, f"{error}")
+            self._copy(token, str(error))
             return
         token = self._tokens[key] = Token(self, record, message)
         if count > 1 and self._is_consumed(token):
