@@ -15,7 +15,7 @@ TEST_SECONDS_MAX = 900
 LONGEST_FIRST = [
     f"test_{name}.py"
     for name in (
-        "exactly_once", "cluster_clients", "streams_group", "semantics", "embedded",
+        "exactly_once", "cluster_clients", "streams_group", "semantics_sessions", "embedded",
         "groups_membership", "cluster_faults", "cluster_tools", "balance", "copies", "flows",
         "service_pages", "secured_clients", "platform", "examples_orders", "killed_broker",
         "scripts", "cluster_command", "cluster_bad_input", "cluster_disks", "testing_faults",

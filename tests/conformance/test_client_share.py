@@ -509,6 +509,8 @@ def test_the_examples_of_the_documentation(broker: BrokerProcess) -> None:
         "paint the fence delivered 1",
         "painted it green at delivery 1",
         "painted it red at delivery 2",
+        "meanwhile paint the gate",
+        "[None]",
         "paint the wall",
     ]
 

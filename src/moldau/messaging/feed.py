@@ -2,8 +2,9 @@
 
 `ShareFeed` is one share consumer for all consumers of one queue or subscription in a connection.
 Each message goes to a consumer that selects it. A message that nobody here selects is put back at
-the end of its topic, for consumers elsewhere, with growing pauses. Messages that consumers have are
-renewed while they have them; those before their delivery time are held here.
+the end of its topic, for consumers elsewhere, with growing pauses. The share consumer keeps what
+it has read until it is settled, and its locks are renewed meanwhile; messages before their delivery
+time are held here.
 
 `TopicFeed` is a consumer without a group, for one subscription that is not durable.
 """
@@ -13,6 +14,8 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
+from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any, Final
 
 from moldau.client import (
@@ -23,6 +26,8 @@ from moldau.client import (
     TopicPartition,
     WakeupError,
 )
+from moldau.client.errors import IllegalStateError as NotGivenError
+from moldau.client.errors import InvalidRecordStateError, InvalidRequestError
 from moldau.messaging.context import Context, now_ms
 from moldau.messaging.machine.buffer import Buffer, Timed
 from moldau.messaging.machine.destinations import Destination
@@ -30,17 +35,22 @@ from moldau.messaging.machine.errors import MessageFormatError, MessagingError
 from moldau.messaging.machine.messages import Message
 from moldau.messaging.machine.notes import note_key
 from moldau.messaging.machine.records import ATTEMPTS, CONNECTION, DELIVERY_TIME, read_message
+from moldau.messaging.machine.rounds import Rounds
 from moldau.messaging.machine.selector import Selector
 
 __all__ = ["Receiver", "ShareFeed", "Token", "TopicFeed"]
 
 #: Messages that wait for their delivery time; more wait in the log.
 HELD_MAX: Final = 1000
+#: Less if locks are short: a third of their duration.
 _RENEW_S: Final = 8.0
-_LOST_S: Final = 60.0
 _POLL_S: Final = 1.0
+#: While consumers have messages, which they may acknowledge at any time.
+_BUSY_POLL_S: Final = 0.05
 _PAUSE_S: Final = 0.02
+_BUSY_PAUSE_S_MAX: Final = 0.1
 _PAUSE_S_MAX: Final = 0.25
+_COMMIT_S: Final = 10.0
 _RETRY_S: Final = 0.5
 _JOIN_S: Final = 15.0
 _PUT_BACK_MS: Final = 100
@@ -56,10 +66,10 @@ class Token:
         self.message = message
         self.receiver: Receiver | None = None
         self.outcome: AcknowledgeType | None = None
-        #: The acknowledgement was given to the client.
-        self.passed = False
-        #: Since when it is being renewed; until the client returns it, it cannot be acknowledged.
-        self.renewing_s = 0.0
+        #: When its lock began, at the latest.
+        self.locked_s = 0.0
+        #: Its lock is lost: what becomes of it here does not count.
+        self.is_void = False
 
     def settle(self, *, accepted: bool) -> None:
         self._feed.settle(self, accepted)
@@ -92,6 +102,13 @@ class _Feed:
     def start(self) -> None:
         self._thread.start()
 
+    def settle(self, token: Token, accepted: bool) -> None:
+        raise NotImplementedError
+
+    def settle_all(self, tokens: Iterable[Token], accepted: bool) -> None:
+        for token in tokens:
+            self.settle(token, accepted)
+
     def take(self, receiver: Receiver, timeout: float | None) -> Token | None:
         """The next message; None after the timeout, or when the feed is closed."""
         deadline = None if timeout is None else time.monotonic() + timeout
@@ -99,6 +116,8 @@ class _Feed:
             while not self._closing:
                 if self.context.started.is_set():
                     token = receiver.buffer.take()
+                    while token is not None and token.is_void:
+                        token = receiver.buffer.take()
                     if token is not None:
                         self.changed.notify_all()
                         return token
@@ -143,38 +162,53 @@ class ShareFeed(_Feed):
                 "share.acknowledgement.mode": "explicit",
                 "share.acquire.mode": "record_limit",
                 "max.poll.records": str(context.settings.prefetch),
+                # The feed does not poll as long as its consumers have enough.
+                "max.poll.interval.ms": str(2**31 - 1),
             }
         )
         self._consumer.subscribe([destination.name])
         self._tokens: dict[tuple[int, int], Token] = {}
         self._held: Timed[Token] = Timed()
+        #: To be copied to another place, which has failed; with the reason of a dead letter.
+        self._unsent: list[tuple[Token, str]] = []
+        self._unsent_s = 0.0
+        #: Tokens that have an outcome and no answer.
         self._settled = 0
-        #: Acknowledgements that the broker refused: their messages come again.
+        #: Messages that were accepted here and not by the broker: they come again.
         self.refused = 0
-        self._polled_s = 0.0
+        self._renewed_s = 0.0
         self._polling = False
+        self._poll_after_s = 0.0
+        self._pause_s = _PAUSE_S
 
     # Called by sessions.
 
     def add(self, receiver: Receiver) -> None:
         with self.changed:
             self.receivers.append(receiver)
-        self._wake()
+            self.changed.notify_all()
 
     def remove(self, receiver: Receiver) -> None:
         with self.changed:
             self.receivers.remove(receiver)
             buffered = receiver.buffer.clear()
-        for token in buffered:
-            self.settle(token, accepted=False)
+        self.settle_all(buffered, accepted=False)
 
     def settle(self, token: Token, accepted: bool) -> None:
         with self.changed:
             if token.outcome is None:
-                kind = AcknowledgeType.ACCEPT if accepted else AcknowledgeType.RELEASE
-                token.outcome = kind
-                self._settled += 1
-        self._wake()
+                token.outcome = AcknowledgeType.ACCEPT if accepted else AcknowledgeType.RELEASE
+                if token.is_void:
+                    self.refused += accepted
+                else:
+                    self._settled += 1
+            self.changed.notify_all()
+
+    def settle_all(self, tokens: Iterable[Token], accepted: bool) -> None:
+        """Together: else the first could be delivered again before the others."""
+        with self.changed:
+            for token in tokens:
+                self.settle(token, accepted)
 
     def flush(self, timeout: float) -> bool:
         """Wait until everything that was settled is acknowledged to the broker."""
@@ -190,35 +224,22 @@ class ShareFeed(_Feed):
         """What was not acknowledged is delivered to others."""
         with self.changed:
             self._closing = True
-        self._wake()
-        self._join()
-
-    def _wake(self) -> None:
-        with self.changed:
             self.changed.notify_all()
-            polling = self._polling
-        if polling:
-            self._consumer.wakeup()
+            if self._polling:
+                # Nothing else is to be woken: the answers to acknowledgements would be unknown.
+                self._consumer.wakeup()
+        self._join()
 
     # The thread.
 
     def _run(self) -> None:
-        pause_s = _PAUSE_S
         while not self._closing:
             try:
                 self._hand_out_due()
-                if self._is_wanted():
-                    pause_s = _PAUSE_S if self._poll() else min(pause_s * 2, _PAUSE_S_MAX)
-                elif self._acknowledge():
-                    self._report(self._consumer.commit_sync(10))
-                    self._forget_settled()
-                with self.changed:
-                    if (
-                        not self._closing
-                        and not self._settled
-                        and (self._tokens or not self._is_wanted())
-                    ):
-                        self.changed.wait(pause_s if self._tokens else _PAUSE_S_MAX)
+                self._tell()
+                if self._is_wanted() and time.monotonic() >= self._poll_after_s:
+                    self._poll()
+                self._pause()
             except WakeupError:
                 continue
             except (KafkaError, MessagingError) as error:
@@ -226,147 +247,209 @@ class ShareFeed(_Feed):
                 with self.changed:
                     self.changed.wait(_RETRY_S)
         try:
-            self._acknowledge()
+            with self.changed:
+                settled = [(each.record, each.outcome) for each in self._tokens.values()]
+            for record, outcome in settled:
+                if outcome is not None:
+                    with suppress(NotGivenError):
+                        self._consumer.acknowledge(record, outcome)
             self._consumer.close(10)
         except (KafkaError, WakeupError) as error:
             self.context.report(error)
 
     def _is_wanted(self) -> bool:
         with self.changed:
-            if time.monotonic() - self._polled_s > _RENEW_S and self._tokens:
-                return True
-            if any(each.renewing_s and each.outcome is not None for each in self._tokens.values()):
-                # It can be acknowledged when the client has returned it.
-                return True
             return (
                 self.context.started.is_set()
                 and len(self._held) < HELD_MAX
                 and any(each.buffer.room for each in self.receivers)
             )
 
-    def _acknowledge(self) -> int:
-        """Pass on what was settled. Settled tokens stay until the broker has been asked."""
-        count = 0
+    def _pause(self) -> None:
         with self.changed:
-            for token in self._tokens.values():
-                if token.outcome is not None and not token.passed and not token.renewing_s:
-                    self._consumer.acknowledge(token.record, token.outcome)
-                    token.passed = True
-                    count += 1
-        return count
+            if self._closing or self._settled:
+                return
+            if not self._is_wanted():
+                self.changed.wait(self._idle_s(_PAUSE_S_MAX))
+                return
+            left_s = self._poll_after_s - time.monotonic()
+            if left_s > 0:
+                # A fetch holds up acknowledgements: consumers that are quick go first.
+                self.changed.wait_for(lambda: self._settled or self._closing, self._idle_s(left_s))
 
-    def _forget_settled(self) -> None:
+    def _idle_s(self, limit_s: float) -> float:
+        """How long there is nothing to renew and no message becomes due, up to the limit."""
+        if self._tokens:
+            limit_s = min(limit_s, self._renewed_s + self._renew_s() - time.monotonic())
+        due_ms = self._held.next_ms()
+        if due_ms is not None:
+            limit_s = min(limit_s, (due_ms - now_ms()) / 1000)
+        return max(limit_s, 0.001)
+
+    # Acknowledging and renewing.
+
+    def _lock_s(self) -> float | None:
+        lock_ms = self._consumer.acquisition_lock_timeout_ms()
+        return None if lock_ms is None else lock_ms / 1000
+
+    def _renew_s(self) -> float:
+        return min(_RENEW_S, (self._lock_s() or _RENEW_S * 3) / 3)
+
+    def _tell(self) -> None:
+        """Acknowledge what was settled and, if it is time, renew the locks of the rest."""
+        now_s = time.monotonic()
+        renews = now_s >= self._renewed_s + self._renew_s()
+        if renews:
+            self._renewed_s = now_s
+        self._give_up_expired(now_s)
+        groups: dict[int, list[tuple[Token, AcknowledgeType]]] = {}
         with self.changed:
-            for key, token in list(self._tokens.items()):
-                if token.passed:
-                    del self._tokens[key]
-                    self._settled -= 1
+            for (partition, _), token in self._tokens.items():
+                if token.outcome is not None or renews:
+                    kind = token.outcome or AcknowledgeType.RENEW
+                    groups.setdefault(partition, []).append((token, kind))
+        rounds = Rounds(groups)
+        while asked := rounds.next():
+            self._ask(rounds, asked)
+
+    def _ask(
+        self,
+        rounds: Rounds[tuple[Token, AcknowledgeType]],
+        asked: dict[int, list[tuple[Token, AcknowledgeType]]],
+    ) -> None:
+        asked_s = time.monotonic()
+        for group in asked.values():
+            for token, kind in list(group):
+                try:
+                    self._consumer.acknowledge(token.record, kind)
+                except NotGivenError as lost:
+                    # Another node leads the partition.
+                    group.remove((token, kind))
+                    self._give_up(token, lost)
+        results = self._consumer.commit_sync(_COMMIT_S)
+        errors = {key.partition: error for key, error in results.items()}
+        for partition, group in asked.items():
+            error = errors.get(partition)
+            if isinstance(error, InvalidRecordStateError | InvalidRequestError) and group:
+                found = rounds.refused(partition, group)
+                if found is not None:
+                    self._give_up(found[0], error)
+                continue
+            for token, kind in group:
+                if kind is AcknowledgeType.RENEW:
+                    # If that failed it is tried again, as long as the lock may hold.
+                    token.locked_s = asked_s if error is None else token.locked_s
+                elif error is None:
+                    self._forget(token)
+                else:
+                    self._give_up(token, error)
+
+    def _forget(self, token: Token) -> None:
+        with self.changed:
+            if self._tokens.pop((token.record.partition, token.record.offset), None) is not None:
+                self._settled -= token.outcome is not None
             self.changed.notify_all()
 
-    def _renew(self) -> None:
-        """What consumers have stays theirs. A lock that could not be renewed is lost."""
+    def _give_up(self, token: Token, error: Exception) -> None:
+        """Its lock is lost: it is delivered again, to whomever."""
+        self._consumer.drop(token.record)
+        self._held.drop(token)
         with self.changed:
-            now_s = time.monotonic()
-            for key, token in list(self._tokens.items()):
-                if not token.renewing_s and token.outcome is None:
-                    self._consumer.acknowledge(token.record, AcknowledgeType.RENEW)
-                    token.renewing_s = now_s
-                elif token.renewing_s and now_s - token.renewing_s > _LOST_S:
-                    del self._tokens[key]
-                    self._settled -= token.outcome is not None
+            token.is_void = True
+            self.refused += token.outcome is AcknowledgeType.ACCEPT
+            self._forget(token)
+        self.context.report(error)
 
-    def _report(self, results: Any) -> None:
-        for error in results.values():
-            if error is not None:
-                self.refused += 1
-                self.context.report(error)
+    def _give_up_expired(self, now_s: float) -> None:
+        """A broker would refuse them, and with them others of their partitions."""
+        lock_s = self._lock_s() or 0.0
+        for token in list(self._tokens.values()):
+            if now_s - token.locked_s > lock_s:
+                text = f"{token.message.message_id or 'a message'} was not renewed in time"
+                self._give_up(token, MessagingError(f"{text}: it is delivered again"))
 
-    def _poll(self) -> bool:
-        """Whether something new came."""
-        acknowledged = self._acknowledge()
-        if acknowledged:
-            self._report(self._consumer.commit_sync(10))
-            self._forget_settled()
-        self._renew()
+    # Reading.
+
+    def _poll(self) -> None:
+        """Messages are kept at once, so that no poll waits for them."""
+        is_busy = len(self._tokens) > len(self._held)
         with self.changed:
-            timeout = 0.05 if self._tokens else _POLL_S
+            if self._closing:
+                return
             self._polling = True
         try:
-            records = list(self._consumer.poll(timeout))
+            records = list(self._consumer.poll(self._idle_s(_BUSY_POLL_S if is_busy else _POLL_S)))
         finally:
-            self._polling = False
-            self._polled_s = time.monotonic()
-        is_new = False
+            with self.changed:
+                self._polling = False
+        now_s = time.monotonic()
+        if records and not self._tokens:
+            self._renewed_s = now_s
+        for record in records:
+            self._consumer.keep(record)
         for record in records:
             key = (record.partition, record.offset)
             known = self._tokens.get(key)
-            if known is not None:
+            if known is None:
+                self._take_in(key, record)
+            else:
+                # Its lock was lost, and nobody else was quicker.
                 known.record = record
-                known.renewing_s = 0.0
-                continue
-            is_new = True
-            self._take_in(key, record)
-        return is_new or bool(acknowledged)
+            self._tokens[key].locked_s = now_s
+        self._pause_s = _PAUSE_S if records else min(self._pause_s * 2, _BUSY_PAUSE_S_MAX)
+        is_full = len(records) >= self.context.settings.prefetch
+        waits = len(self._tokens) > len(self._held) and not is_full
+        self._poll_after_s = now_s + self._pause_s if waits else 0.0
 
     def _take_in(self, key: tuple[int, int], record: Any) -> None:
         count = record.delivery_count or 1
         try:
             message = self._read(record, count)
         except MessageFormatError as error:
-            self._end(key, record, dead_letter=str(error))
+            token = self._tokens[key] = Token(self, record, Message())
+            self._copy(token, str(error))
             return
-        if count > 1 and self._is_consumed(key, record):
+        token = self._tokens[key] = Token(self, record, message)
+        if count > 1 and self._is_consumed(token):
             return
         if message.delivery_count > self.context.settings.max_deliveries:
             text = f"delivered {message.delivery_count - 1} times without an acknowledgement"
-            self._end(key, record, dead_letter=text)
+            self._copy(token, text)
         elif self._is_expired(message):
-            self._end(key, record)
+            self.settle(token, accepted=True)
+        elif message.delivery_time > now_ms():
+            self._held.put(token)
         else:
-            token = self._tokens[key] = Token(self, record, message)
-            if message.delivery_time > now_ms():
-                self._held.put(token)
-            else:
-                self._hand_out(token)
+            self._hand_out(token)
 
     def note_of(self, token: Token) -> bytes:
         record = token.record
         return note_key(self.group, record.topic, record.partition, record.offset)
 
-    def _is_consumed(self, key: tuple[int, int], record: Any) -> bool:
+    def _is_consumed(self, token: Token) -> bool:
         """Whether a transaction has consumed it and its program died before it acknowledged, or
         that is not known yet; then it is settled here."""
-        note = note_key(self.group, record.topic, record.partition, record.offset)
         try:
-            if not self.context.consumed.contains(note):
+            if not self.context.consumed.contains(self.note_of(token)):
                 return False
         except MessagingError as error:
             self.context.report(error)
-            self._end(key, record, AcknowledgeType.RELEASE)
+            self.settle(token, accepted=False)
             return True
-        self._end(key, record)
+        self.settle(token, accepted=True)
         return True
-
-    def _end(
-        self,
-        key: tuple[int, int],
-        record: Any,
-        outcome: AcknowledgeType = AcknowledgeType.ACCEPT,
-        *,
-        dead_letter: str = "",
-    ) -> None:
-        token = self._tokens[key] = Token(self, record, Message())
-        if dead_letter:
-            self.context.dead_letter(record, dead_letter)
-        with self.changed:
-            token.outcome = outcome
-            self._settled += 1
 
     def _hand_out_due(self) -> None:
         for token in self._held.due(now_ms()):
             self._hand_out(token)
+        if self._unsent and time.monotonic() >= self._unsent_s:
+            unsent, self._unsent = self._unsent, []
+            for token, dead_letter in unsent:
+                self._copy(token, dead_letter)
 
     def _hand_out(self, token: Token) -> None:
+        if token.is_void:
+            return
         with self.changed:
             able = [each for each in self.receivers if each.wants(token.message)]
             if able:
@@ -375,7 +458,24 @@ class ShareFeed(_Feed):
                 chosen.buffer.put(token)
                 self.changed.notify_all()
                 return
-        self._put_back(token)
+        self._copy(token)
+
+    def _copy(self, token: Token, dead_letter: str = "") -> None:
+        """To the dead-letter queue for this reason, or else back to the topic, and then it is
+        done with. What cannot be written now is tried again, and stays locked."""
+        if token.is_void:
+            return
+        try:
+            if dead_letter:
+                self.context.dead_letter(token.record, dead_letter)
+            else:
+                self._put_back(token)
+        except MessagingError as error:
+            self.context.report(error)
+            self._unsent.append((token, dead_letter))
+            self._unsent_s = time.monotonic() + _RETRY_S
+            return
+        self.settle(token, accepted=True)
 
     def _put_back(self, token: Token) -> None:
         """Nobody here selects it: to the end of the topic, after a pause."""
@@ -390,7 +490,6 @@ class ShareFeed(_Feed):
         if passes < 7:
             headers.append(("JMSXPasses", b""))
         self.context.copy(record, record.topic, headers)
-        self.settle(token, accepted=True)
 
 
 class TopicFeed(_Feed):

@@ -275,9 +275,10 @@ class Session:
         if not accepted:
             # The last first: who puts one back in front then has them in order.
             tokens.reverse()
-        for token in tokens:
-            token.settle(accepted=accepted)
-        return {token._feed for token in tokens}
+        feeds = {token._feed for token in tokens}
+        for feed in feeds:
+            feed.settle_all([token for token in tokens if token._feed is feed], accepted)
+        return feeds
 
     # Transactions.
 

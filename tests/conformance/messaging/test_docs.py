@@ -11,7 +11,9 @@ from support.processes import ROOT, BrokerProcess
 PAGE = (ROOT / "docs" / "messaging.md").read_text()
 EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 PRINTED = ["two dumplings 5", "1 beer: 60 Kč\n60 Kč"]
-TESTS = (ROOT / "tests/conformance/messaging/test_semantics.py").read_text()
+TESTS = "\n".join(
+    path.read_text() for path in (ROOT / "tests/conformance/messaging").glob("test_semantics_*.py")
+)
 
 
 @pytest.mark.parametrize("number", range(len(PRINTED)))

@@ -120,6 +120,9 @@ def test_timed_messages_come_when_due() -> None:
     timed.put(soon)
     assert (timed.due(5), timed.next_ms()) == ([], 10)
     assert timed.due(10) == [soon]
+    timed.put(soon)
+    timed.drop(soon)
+    timed.drop(soon)
     assert timed.due(30) == [late]
 
 

@@ -35,7 +35,7 @@ from moldau.client.share.machine.delivery import Delivery
 from moldau.client.share.machine.in_flight import InFlight, NodeAcknowledgements
 from moldau.client.share.machine.pending_errors import PendingErrors
 from moldau.client.share.membership import ShareMembership
-from moldau.client.share.node_state import Outcome
+from moldau.client.share.node_state import Outcome, answers
 from moldau.client.share.nodes import ShareNodes
 from moldau.client.share.settings import ShareSettings
 from moldau.client.telemetry import TelemetryReporter
@@ -52,6 +52,8 @@ Taken = Mapping[TopicIdPartition, NodeAcknowledgements]
 
 #: For what a consumer that nobody closed has to say before it goes.
 _ABANDON_S = 5.0
+#: Nodes that answer sooner would be asked all the time.
+_KEPT_WAIT_MS_MIN = 50
 _FATAL_FOR_TOPICS = (ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.INVALID_TOPIC_EXCEPTION)
 
 
@@ -151,12 +153,15 @@ class ShareCore:
             self.in_flight.acknowledge_all(AcknowledgeType.ACCEPT)
         if not self.topics:
             raise IllegalStateError("Consumer is not subscribed to any topics.")
+        self.send(self.in_flight.take_of_kept())
         self._polling = True
         self.metrics.poll_started()
 
     def end_poll(self) -> None:
         self._polled_ms = self.cluster.clock.elapsed_ms()
         self._polling = False
+        if self.in_flight.keeps:
+            self._soon(self._nodes.rest)
         self.metrics.poll_ended()
 
     def _idle_ms(self) -> int:
@@ -218,7 +223,7 @@ class ShareCore:
         self._membership.subscribe(self.topics)
         self._membership.poll()
         if fetch:
-            self._nodes.fetch(taken)
+            self._nodes.fetch(taken, self._fetch_wait_ms(deadline))
         elif taken:
             self._send(taken)
         # Not before: acknowledgements must not be lost by it.
@@ -229,6 +234,14 @@ class ShareCore:
             return
         await self._bell.wait(max(1, deadline.left_ms()))
         self.wakeup.check()
+
+    def _fetch_wait_ms(self, deadline: Deadline) -> int:
+        """A node is asked one thing at a time: while records are kept it does not wait for others
+        longer than the poll, so that acknowledgements do not wait for it."""
+        limit_ms = self.settings.fetch_max_wait_ms
+        if not self.in_flight.keeps:
+            return limit_ms
+        return min(limit_ms, max(_KEPT_WAIT_MS_MIN, deadline.left_ms()))
 
     def raise_errors(self) -> None:
         self._errors.raise_first()
@@ -258,7 +271,9 @@ class ShareCore:
     async def commit(
         self, taken: Taken, deadline: Deadline
     ) -> dict[TopicIdPartition, KafkaError | None]:
-        return await self.wakeup.wakeable(self._nodes.commit(taken, deadline))
+        # They are sent also if a wakeup ends the call.
+        commits = self._nodes.acknowledge(taken, deadline)
+        return await self.wakeup.wakeable(answers(taken, commits, deadline))
 
     def settle(self) -> list[tuple[dict[TopicIdPartition, set[int]], KafkaError | None]]:
         """Take over what nodes have answered; returns the arguments of the commit callback."""

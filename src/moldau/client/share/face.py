@@ -90,7 +90,7 @@ class ShareFace(Generic[K, V]):
     def acknowledge(self, topic: str, partition: int, offset: int, type: Kind, /) -> None: ...
 
     def acknowledge(self, record: ConsumerRecord[K, V] | str, *rest: Any) -> None:
-        """Acknowledge a record that the last poll returned, with ACCEPT by default.
+        """Acknowledge a record that the last poll returned or that is kept, with ACCEPT by default.
 
         A record that the last poll could not deserialize is named by topic, partition and offset;
         it is released if it is not acknowledged. Acknowledgements are sent with the next poll or
@@ -109,6 +109,32 @@ class ShareFace(Generic[K, V]):
             else:
                 kind = rest[0] if rest else AcknowledgeType.ACCEPT
                 self._core.in_flight.acknowledge(record, _kind(kind))
+
+    def keep(self, record: ConsumerRecord[K, V]) -> None:
+        """Acknowledge a record of the last poll some other time: polls go on without it, return
+        other records, and do not return it again.
+
+        Not in Kafka's client. A kept record is locked as any other: acknowledge it with RENEW
+        before the lock expires, as often as needed, and at last with another type. Such
+        acknowledgements are sent with the next poll or commit. A broker refuses all that is said
+        about a partition at once if one of the locks is lost: the records then stay kept, and can
+        be acknowledged one by one, or dropped. While records are kept, others are fetched during
+        polls only. Only with `share.acknowledgement.mode=explicit`.
+
+        >>> consumer.keep(record)
+        """
+        with self._inside():
+            self._core.check_explicit()
+            self._core.in_flight.keep(record)
+
+    def drop(self, record: ConsumerRecord[K, V]) -> None:
+        """Do not keep a record any longer, and tell the broker nothing: its lock is lost, or
+        expires. Not in Kafka's client.
+
+        >>> consumer.drop(record)
+        """
+        with self._inside():
+            self._core.in_flight.drop(record)
 
     def set_acknowledgement_commit_callback(
         self, callback: AcknowledgementCommitCallback | None

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from moldau.client.deadline import Deadline
-from moldau.client.errors import KafkaError
+from moldau.client.errors import KafkaError, error_for
 from moldau.client.share.machine.acknowledgements import Acknowledgements, TopicIdPartition
 from moldau.client.share.machine.session import ShareSession
 from moldau.clock import Alarm
+from moldau.wire.errors import ErrorCode
 
-__all__ = ["Commit", "NodeState", "Outcome", "PartitionAcks", "merge"]
+__all__ = ["Commit", "NodeState", "Outcome", "PartitionAcks", "answers", "merge"]
 
 PartitionAcks = dict[TopicIdPartition, Acknowledgements]
 
@@ -54,6 +56,22 @@ class NodeState:
         self.failures = 0
         self.not_before_ms = 0
         self.alarm: Alarm | None = None
+
+
+async def answers(
+    taken: Iterable[TopicIdPartition], commits: list[Commit], deadline: Deadline
+) -> dict[TopicIdPartition, KafkaError | None]:
+    """What became of each partition's acknowledgements."""
+    results: dict[TopicIdPartition, KafkaError | None] = {
+        partition: error_for(ErrorCode.REQUEST_TIMED_OUT, "acknowledgements were not answered")
+        for partition in taken
+    }
+    if commits:
+        limit_s = max(0.001, deadline.left_ms() / 1000)
+        await asyncio.wait([commit.done for commit in commits], timeout=limit_s)
+    for commit in commits:
+        results.update(commit.results)
+    return results
 
 
 def merge(acks: PartitionAcks, more: PartitionAcks) -> None:

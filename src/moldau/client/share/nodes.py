@@ -61,17 +61,25 @@ class ShareNodes:
         self._on_error = on_error
         self._nodes: dict[int, NodeState] = {}
         self._wants_records = False
+        self._wait_ms = settings.fetch_max_wait_ms
         self._acquiring: int | None = None
         self._last_acquired = -1
         self._closing = False
 
     # What the consumer asks.
 
-    def fetch(self, taken: Mapping[TopicIdPartition, NodeAcknowledgements]) -> None:
-        """Get records until some have come, and acknowledge these on the way."""
+    def fetch(self, taken: Mapping[TopicIdPartition, NodeAcknowledgements], wait_ms: int) -> None:
+        """Get records until some have come, and acknowledge these on the way. A node waits so long
+        for records."""
         self._wants_records = True
+        self._wait_ms = wait_ms
         for node_id, acks in by_node(taken).items():
             merge(self._node(node_id).waiting, acks)
+        self.kick()
+
+    def rest(self) -> None:
+        """Ask for no more records until the next fetch."""
+        self._wants_records = False
         self.kick()
 
     def acknowledge(
@@ -85,22 +93,6 @@ class ShareNodes:
             commits.append(commit)
         self.kick()
         return commits
-
-    async def commit(
-        self, taken: Mapping[TopicIdPartition, NodeAcknowledgements], deadline: Deadline
-    ) -> dict[TopicIdPartition, KafkaError | None]:
-        """What became of each partition's acknowledgements."""
-        commits = self.acknowledge(taken, deadline)
-        results: dict[TopicIdPartition, KafkaError | None] = {
-            partition: error_for(ErrorCode.REQUEST_TIMED_OUT, "acknowledgements were not answered")
-            for partition in taken
-        }
-        if commits:
-            limit_s = max(0.001, deadline.left_ms() / 1000)
-            await asyncio.wait([commit.done for commit in commits], timeout=limit_s)
-        for commit in commits:
-            results.update(commit.results)
-        return results
 
     async def close(
         self, taken: Mapping[TopicIdPartition, NodeAcknowledgements], deadline: Deadline
@@ -237,6 +229,7 @@ class ShareNodes:
             removed,
             acks,
             acquires=acquires,
+            wait_ms=self._wait_ms,
         )
         return self._send_fetch(state, request, acks)
 

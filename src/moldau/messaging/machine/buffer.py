@@ -70,6 +70,13 @@ class Timed(Generic[T]):
             found.append(heapq.heappop(self._heap)[2])
         return found
 
+    def drop(self, item: T) -> None:
+        """Forget it, if it is here."""
+        left = [each for each in self._heap if each[2] is not item]
+        if len(left) < len(self._heap):
+            heapq.heapify(left)
+            self._heap = left
+
     def next_ms(self) -> int | None:
         """When the next one is due."""
         return self._heap[0][0] if self._heap else None

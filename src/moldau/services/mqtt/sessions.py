@@ -55,6 +55,8 @@ class Sessions:
         self.here: dict[str, Session] = {}
         self._locks: dict[str, tuple[asyncio.Lock, list[int]]] = {}
         self._wills: dict[str, asyncio.Task[None]] = {}
+        #: Sessions that ended with their connection, until that is read from the log.
+        self._over: dict[str, Version] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self._leaving: set[asyncio.Task[None]] = set()
 
@@ -212,6 +214,7 @@ class Sessions:
                 await session.store_flow()
                 await session.store(connected=False)
             else:
+                self._over[session.client_id] = session.version
                 await self._delete(session.client_id, session.version)
         finally:
             session.leave_hub()
@@ -240,6 +243,7 @@ class Sessions:
         change = self.book.replay(record.key, record.value)
         if change is None:
             return
+        self._over.pop(change.client_id, None)
         session = self.here.get(change.client_id)
         if (
             session is not None
@@ -359,7 +363,7 @@ class Sessions:
         await self._publish_will(client_id, will, None)
 
     def _is_over(self, stored: StoredSession) -> bool:
-        if stored.expiry_s == 0:
+        if stored.expiry_s == 0 or self._over.get(stored.client_id) == stored.version:
             return True
         if stored.connected or stored.expiry_s >= 0xFFFFFFFF:
             return False

@@ -85,6 +85,9 @@ class Acknowledgements:
     def merge(self, other: Acknowledgements) -> None:
         self._types.update(other._types)
 
+    def discard(self, offset: int) -> None:
+        self._types.pop(offset, None)
+
     def get(self, offset: int) -> int | None:
         return self._types.get(offset)
 

@@ -20,8 +20,6 @@ class RequestSettings(Protocol):
     @property
     def group_id(self) -> str: ...
     @property
-    def fetch_max_wait_ms(self) -> int: ...
-    @property
     def fetch_min_bytes(self) -> int: ...
     @property
     def fetch_max_bytes(self) -> int: ...
@@ -40,6 +38,7 @@ def fetch_request(
     acks: PartitionAcks,
     *,
     acquires: bool,
+    wait_ms: int,
 ) -> ShareFetchRequest:
     """One that does not acquire only changes the session and carries acknowledgements."""
     renews = any(each.renews for each in acks.values())
@@ -68,7 +67,7 @@ def fetch_request(
         group_id=settings.group_id,
         member_id=member_id,
         share_session_epoch=session.epoch,
-        max_wait_ms=settings.fetch_max_wait_ms if acquires else 0,
+        max_wait_ms=wait_ms if acquires else 0,
         min_bytes=settings.fetch_min_bytes if acquires else 0,
         max_bytes=settings.fetch_max_bytes if acquires else 0,
         max_records=settings.max_poll_records if acquires else 0,
