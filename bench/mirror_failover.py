@@ -52,9 +52,11 @@ WAYS = ("planned", "lost", "lost, synced")
 GROUP = "workers"
 SENT_PER_S = 500.0
 WORKED_PER_S = 375.0
-"""The group is behind, so that in the target there is something that it has not had."""
-WORK_S = 8.0
-WAIT_S_MAX = 900.0
+BEHIND_MIN = 75
+"""Copied records of each partition that the group has not had before it polls for up to 50: in the
+target there is always something new, also if the mirror or the producer is slow."""
+WORK_S = 5.0
+WAIT_S_MAX = 120.0
 PROGRAM = Path(__file__).parents[1] / "tests" / "java" / "MirrorRecords.java"
 QUICK = {
     "emit_checkpoints_interval_seconds": "1",
@@ -79,14 +81,22 @@ class Failover:
 
 @dataclass
 class _Work:
-    """The highest number of each partition that the group has had."""
+    """The highest number of each partition that the group has had, and that was copied."""
 
     done: dict[int, int] = field(default_factory=dict)
+    copied: dict[int, int] = field(default_factory=dict)
     count: int = 0
 
     def note(self, partition: int, number: int) -> None:
         self.done[partition] = max(number, self.done.get(partition, -1))
         self.count += 1
+
+    @property
+    def behind(self) -> int:
+        """How many copied records the group has not had, in the partition with the fewest."""
+        places = range(PARTITIONS)
+        ahead = (self.copied.get(each, -1) - self.done.get(each, -1) for each in places)
+        return min(ahead) // PARTITIONS
 
 
 def _settings(bootstrap: str) -> dict[str, str]:
@@ -128,13 +138,19 @@ def _work(source: str, target: str, alias: str) -> _Work:
     """Work in the source until the group has been followed for a while."""
     work = _Work()
     limit = time.monotonic() + WAIT_S_MAX
-    with Consumer(_settings(source)) as consumer:
+    reading = {"bootstrap.servers": target, "isolation.level": "read_committed",
+               "auto.offset.reset": "earliest"}  # fmt: skip
+    with Consumer(_settings(source)) as consumer, Consumer(reading) as copies:
         consumer.subscribe([f"load-{alias}"])
+        copies.assign([TopicPartition(remote_topic(alias), each) for each in range(PARTITIONS)])
         began, until, looked = time.monotonic(), None, 0.0
         while until is None or time.monotonic() < until:
             if time.monotonic() > limit:
                 raise TimeoutError(f"{alias}: no checkpoints within {WAIT_S_MAX} s")
-            if work.count < (time.monotonic() - began) * WORKED_PER_S:
+            for record in copies.poll(0):
+                work.copied[record.partition] = int(record.value)
+            is_due = work.count < (time.monotonic() - began) * WORKED_PER_S
+            if is_due and work.behind >= BEHIND_MIN:
                 for record in consumer.poll(0.05):
                     work.note(record.partition, int(record.value))
                 consumer.commit_sync()
@@ -153,13 +169,13 @@ def _move(who: str, folder: Path, alias: str, target: str, *, is_lost: bool) -> 
         words = ["--from", alias, "--to", "T", *(["--without-source"] if is_lost else [])]
         command = [sys.executable, "-m", "moldau.cli", "mirror", "failover",
                    str(folder / f"{alias}.properties"), *words]  # fmt: skip
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, timeout=WAIT_S_MAX)
         return
     command = ["java", "-cp", f"{folder}:{JARS}/*", "MirrorRecords", "translate",
                target, alias, GROUP]  # fmt: skip
-    lines = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+    ended = subprocess.run(command, check=True, capture_output=True, text=True, timeout=WAIT_S_MAX)
     offsets = {}
-    for line in lines:
+    for line in ended.stdout.splitlines():
         place, offset = line.split()[:2]
         topic, _, partition = place.rpartition("-")
         offsets[TopicPartition(topic, int(partition))] = OffsetAndMetadata(int(offset))
@@ -202,7 +218,9 @@ def _trial(who: str, way: str, number: int, folder: Path, target: str) -> tuple[
             admin.create_topics([NewTopic(each, PARTITIONS, 1) for each in topics])
         with ExitStack() as stack:
             settings = {**QUICK, **synced}
-            stack.enter_context(mirror(who, folder, source, target, alias, once=True, **settings))
+            process = stack.enter_context(
+                mirror(who, folder, source, target, alias, once=True, **settings)
+            )
             _await_mirror(source, target, alias)
             end = stack.enter_context(sending(source, f"load-{alias}", SENT_PER_S, numbered=True))
             work = _work(source, target, alias)
@@ -215,6 +233,9 @@ def _trial(who: str, way: str, number: int, folder: Path, target: str) -> tuple[
             if way != WAYS[2]:
                 _move(who, folder, alias, target, is_lost=is_lost)
             at, again, left_out = _continue(target, alias, work)
+            if is_lost:
+                # It would wait for its source before it ends.
+                process.kill()
             with Admin({"bootstrap.servers": target}) as admin:
                 admin.delete_consumer_groups([GROUP], check=False)
     return at - began, again, left_out

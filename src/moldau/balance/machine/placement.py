@@ -63,6 +63,8 @@ class Violation(NamedTuple):
 
 class _Band(NamedTuple):
     resource: int
+    amounts: list[float]
+    """What each broker has of the resource."""
     low: float
     high: float
     capacity: float
@@ -103,12 +105,19 @@ class Placement:
             and (not self.drains_only or not self.drained.isdisjoint(self.original[number]))
             for number, p in enumerate(self.partitions)
         ]
-        names = [broker.rack if broker.rack is not None else broker.id for broker in self.brokers]
-        self._rack = [f"{type(each).__name__} {each}" for each in names]
-        self._mates: dict[str, list[int]] = {}
+        # A broker without a rack is one of its own.
+        names = [each.id if each.rack is None else each.rack for each in self.brokers]
+        numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
+        self._rack = [numbers[each] for each in names]
+        self._mates: dict[int, list[int]] = {}
         for each in self.usable:
             self._mates.setdefault(self._rack[each], []).append(each)
-        self.load = [list(NOTHING) for _ in self.brokers]
+        self._receiving_mates = {
+            rack: [each for each in mates if each in self.receives]
+            for rack, mates in self._mates.items()
+        }
+        #: By resource, then by broker.
+        self.load = [[0.0] * len(self.brokers) for _ in Resource]
         self.hosted: list[set[int]] = [set() for _ in self.brokers]
         for number, replicas in enumerate(self.replicas):
             for broker in replicas:
@@ -127,7 +136,7 @@ class Placement:
         for resource in Resource:
             # What is on brokers that are down stays there; what is on drained ones will come.
             staying = sum(
-                self.load[each][resource]
+                self.load[resource][each]
                 for each, broker in enumerate(self.brokers)
                 if broker.alive or each in self.drained
             )
@@ -144,15 +153,16 @@ class Placement:
                     low, high = min(low, math.floor(even)), max(high, math.ceil(even))
                 if resource is Resource.LEADERS:
                     weight = _LEADERS_WEIGHT
-                bands[broker].append(_Band(int(resource), low, high, limit, weight / even))
+                bands[broker].append(
+                    _Band(int(resource), self.load[resource], low, high, limit, weight / even)
+                )
         return bands
 
     def cost_with(self, broker: int, more: Loads, less: Loads) -> float:
         """What a broker would cost with some load added and some taken away."""
-        load = self.load[broker]
         total = 0.0
-        for resource, low, high, capacity, scale in self._bands[broker]:
-            used = load[resource] + more[resource] - less[resource]
+        for resource, amounts, low, high, capacity, scale in self._bands[broker]:
+            used = amounts[broker] + more[resource] - less[resource]
             if used > high:
                 outside = (used - high) * scale
             elif used < low:
@@ -168,14 +178,14 @@ class Placement:
     def cost_after(self, broker: int, uses: Loads, sign: float) -> float:
         """What a broker would cost with one load added (1.0) or taken away (-1.0): what is asked
         most often, so it is kept short."""
-        load = self.load[broker]
         total = 0.0
-        for resource, low, high, capacity, scale in self._bands[broker]:
-            used = load[resource] + sign * uses[resource]
-            if not low <= used <= high:
-                outside = (used - high if used > high else low - used) * scale
-                if outside > 1e-9:
-                    total += outside * (1 + outside)
+        for resource, amounts, low, high, capacity, scale in self._bands[broker]:
+            used = amounts[broker] + sign * uses[resource]
+            if low <= used <= high and used <= capacity:
+                continue
+            outside = (used - high if used > high else low - used) * scale
+            if outside > 1e-9:
+                total += outside * (1 + outside)
             if used > capacity:
                 total += (used - capacity) / capacity * _CAPACITY_WEIGHT
         return total
@@ -183,8 +193,8 @@ class Placement:
     def violations(self, broker: int) -> list[Violation]:
         """What a broker has too much or too little of, the worst first."""
         found = []
-        for resource, low, high, capacity, scale in self._bands[broker]:
-            used = self.load[broker][resource]
+        for resource, amounts, low, high, capacity, scale in self._bands[broker]:
+            used = amounts[broker]
             if used > capacity:
                 over = used - min(capacity, high)
                 found.append(Violation(_CAPACITY_WEIGHT * over / capacity, resource, over))
@@ -230,18 +240,25 @@ class Placement:
         replicas = self.replicas[partition]
         if target in replicas or target not in self.receives:
             return False
-        racks = self._rack
-        rack = racks[target]
-        if racks[source] == rack:
-            return True
-        limit = self.rack_limit(len(replicas))
-        if sum(racks[each] == rack for each in replicas) < limit:
-            return True
-        return sum(racks[each] == racks[source] for each in replicas) > limit
+        rack = self._rack[target]
+        return self._rack[source] == rack or rack not in self.closed_racks(partition, source)
 
-    def rack_mates(self, broker: int) -> list[int]:
-        """The usable brokers of a broker's rack."""
-        return self._mates.get(self._rack[broker], [])
+    def closed_racks(self, partition: int, source: int) -> list[int]:
+        """The racks that have as many replicas of a partition as they may have, for one that
+        leaves a broker."""
+        replicas, racks = self.replicas[partition], self._rack
+        limit = self.rack_limit(len(replicas))
+        listed, own = [racks[each] for each in replicas], racks[source]
+        if listed.count(own) > limit:
+            return []
+        return [each for each in listed if each != own and listed.count(each) >= limit]
+
+    def rack(self, broker: int) -> int:
+        return self._rack[broker]
+
+    def rack_mates(self, rack: int, *, receiving: bool) -> list[int]:
+        """The usable brokers of a rack, or those of them that receive replicas."""
+        return (self._receiving_mates if receiving else self._mates).get(rack, [])
 
     def rack_limit(self, replication_factor: int) -> int:
         """How many replicas of a partition one rack has at most, if they are spread."""
@@ -300,6 +317,5 @@ class Placement:
             self.cost[broker] = self.cost_with(broker, NOTHING, NOTHING)
 
     def _add(self, broker: int, uses: Loads, sign: float = 1.0) -> None:
-        load = self.load[broker]
-        for resource, amount in enumerate(uses):
-            load[resource] += sign * amount
+        for amounts, amount in zip(self.load, uses, strict=True):
+            amounts[broker] += sign * amount

@@ -155,8 +155,8 @@ class _Planner:
             if below is not None and excess >= below:
                 continue
             gained = at.cost_with(target, uses, NOTHING) - at.cost[target]
-            fill = at.load[target][Resource.DISK] + uses[Resource.DISK]
-            ranked.append((excess, gained, fill, at.load[target][Resource.REPLICAS], target))
+            fill = at.load[Resource.DISK][target] + uses[Resource.DISK]
+            ranked.append((excess, gained, fill, at.load[Resource.REPLICAS][target], target))
         self._weighed += len(ranked)
         if ranked:
             at.apply((Move(number, source, min(ranked)[-1]),))
@@ -302,7 +302,8 @@ class _Planner:
 
     def _loads(self) -> dict[int, Loads]:
         at = self._at
-        return {broker.id: tuple(at.load[n]) for n, broker in enumerate(at.brokers)}
+        rows = zip(*at.load, strict=True)
+        return {broker.id: row for broker, row in zip(at.brokers, rows, strict=True)}
 
     def _reassignments(self) -> Iterable[Reassignment]:
         at = self._at

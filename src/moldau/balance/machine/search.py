@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from bisect import bisect_left
+from bisect import bisect_left, insort
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -62,6 +62,34 @@ class _Best:
             self.score, self.steps = score, steps
 
 
+class _Ranking:
+    """Brokers with the least of a resource first, or with the most; kept in order while few of
+    them change between two questions."""
+
+    __slots__ = ("_amounts", "_known", "_order", "_seen", "_sign")
+
+    def __init__(self, amounts: list[float], brokers: Sequence[int], *, least: bool) -> None:
+        self._amounts = amounts
+        self._sign = 1.0 if least else -1.0
+        self._known = {each: self._sign * amounts[each] for each in brokers}
+        self._order = sorted((amount, each) for each, amount in self._known.items())
+        self._seen = 0
+
+    def first(self, count: int, touched: Sequence[int]) -> list[int]:
+        """`touched` are all brokers that have changed since the first question, in turn."""
+        known, order = self._known, self._order
+        for each in touched[self._seen :]:
+            before = known.get(each)
+            if before is None:
+                continue
+            now = known[each] = self._sign * self._amounts[each]
+            if now != before:
+                del order[bisect_left(order, (before, each))]
+                insort(order, (now, each))
+        self._seen = len(touched)
+        return [each for _, each in order[:count]]
+
+
 class Search:
     def __init__(self, placement: Placement, effort: Effort, reasons: dict[int, str]) -> None:
         self._at = placement
@@ -72,12 +100,17 @@ class Search:
         """Replicas chosen before: choosing them again for each step would take most of the time."""
         self._stale = False
         """Whether replicas have moved since the lists were made."""
+        self._rankings: dict[tuple[int, bool, int | None], _Ranking] = {}
+        self._touched: list[int] = []
+        """The brokers of all steps of a run."""
         self.steps = 0
 
     def run(self, steps_max: int) -> None:
         """Take steps until none helps, or so many candidates have been weighed."""
         at = self._at
         self._forget_lists()
+        self._rankings.clear()
+        self._touched.clear()
         stuck: set[int] = set()
         moved = False
         heap = [(-at.cost[each], each) for each in at.usable if at.cost[each] > _GAIN_MIN]
@@ -113,6 +146,7 @@ class Search:
             steps = self._step_of(broker)
         if steps is not None:
             self._at.apply(steps)
+            self._touched += [side for step in steps for side in (step.source, step.target)]
             self._stale = True
         return steps
 
@@ -166,6 +200,13 @@ class Search:
         if gain > _GAIN_MIN:
             copied = at.bytes_of(steps[0]) + at.bytes_of(steps[1])
             best.offer(gain / self._price(copied), steps)
+
+    def _prices(self, partition: int, source: int) -> tuple[float, float]:
+        """What it counts to move a replica away, and back to where the partition was."""
+        at = self._at
+        size = at.partitions[partition].disk
+        home = self._price(0.0)
+        return (self._price(size) if source in at.original[partition] else home), home
 
     def _price(self, copied: float) -> float:
         whole: float = max(0.0, copied) / self._at.mean_size + _FREE_BYTES
@@ -258,14 +299,56 @@ class Search:
             best.offer(gain / _FREE_BYTES, tuple(steps))
 
     def _weigh_moves(self, broker: int, violation: Violation, best: _Best) -> None:
-        at, count = self._at, self._effort.replicas
-        gives = violation.amount > 0
-        for partner in self._partners(broker, violation):
-            source, target = (broker, partner) if gives else (partner, broker)
-            for partition in self._chosen(source, violation, count):
-                if at.may_move(partition, source) and at.fits(partition, source, target):
-                    uses = at.used(partition, source)
-                    self._weigh_one(Move(partition, source, target), uses, best)
+        if violation.amount > 0:
+            self._weigh_given(broker, violation, best)
+        else:
+            self._weigh_taken(broker, violation, best)
+
+    def _weigh_given(self, source: int, violation: Violation, best: _Best) -> None:
+        """Offer replicas of a broker to others. What it gains by each is the same for all of them,
+        and what they gain is at most their cost: most are passed over by that."""
+        at, cost = self._at, self._at.cost
+        leaving = []
+        for partition in self._chosen(source, violation, self._effort.replicas):
+            if at.may_move(partition, source):
+                uses = at.used(partition, source)
+                freed = cost[source] - at.cost_after(source, uses, -1.0)
+                closed = at.closed_racks(partition, source)
+                far, home = self._prices(partition, source)
+                leaving.append((partition, uses, freed, closed, far, home))
+        leaving.sort(key=lambda each: -each[2] / each[4])
+        for target in self._partners(source, violation):
+            at_most, rack = cost[target], at.rack(target)
+            for partition, uses, freed, closed, far, home in leaving:
+                if rack in closed or target in at.replicas[partition]:
+                    continue
+                self.steps += 1
+                price = home if target in at.original[partition] else far
+                if (at_most + freed) / price < best.score:
+                    continue
+                gain = at_most - at.cost_after(target, uses, 1.0) + freed
+                if gain > _GAIN_MIN and gain / price >= best.score:
+                    best.offer(gain / price, (Move(partition, source, target),))
+
+    def _weigh_taken(self, target: int, violation: Violation, best: _Best) -> None:
+        """Offer a broker replicas of others; what they gain is at most their cost."""
+        at, cost = self._at, self._at.cost
+        for source in self._partners(target, violation):
+            at_most = cost[source]
+            for partition in self._chosen(source, violation, self._effort.replicas):
+                if not at.may_move(partition, source) or not at.fits(partition, source, target):
+                    continue
+                self.steps += 1
+                uses = at.used(partition, source)
+                far, home = self._prices(partition, source)
+                price = home if target in at.original[partition] else far
+                gain = cost[target] - at.cost_after(target, uses, 1.0)
+                most = gain + at_most
+                if most <= _GAIN_MIN or most / price < best.score:
+                    continue
+                gain += at_most - at.cost_after(source, uses, -1.0)
+                if gain > _GAIN_MIN:
+                    best.offer(gain / price, (Move(partition, source, target),))
 
     def _weigh_swaps(self, broker: int, violation: Violation, best: _Best) -> None:
         at, width = self._at, self._effort.swapped
@@ -297,22 +380,22 @@ class Search:
         replicas move within racks only.
         """
         at, resource, count = self._at, violation.resource, self._effort.partners
-        sign = 1.0 if violation.amount > 0 else -1.0
-        if sign < 0 and broker not in at.receives:
+        gives = violation.amount > 0
+        if not gives and broker not in at.receives:
             return []
-        pool = at.receivers if sign > 0 else at.usable
-        load = at.load
-
-        def amount(each: int) -> tuple[float, int]:
-            return sign * load[each][resource], each
-
+        pool = at.receivers if gives else at.usable
+        amounts = at.load[resource]
         if len(pool) <= count:
-            return [each for each in sorted(pool, key=amount) if each != broker]
-        near = [each for each in at.rack_mates(broker) if sign < 0 or each in at.receives]
-        found = [
-            *heapq.nsmallest(count, near, key=amount),
-            *heapq.nsmallest(count, pool, key=amount),
-        ]
+            # Of brokers with the same amount the first in the pool comes first.
+            by_amount = sorted(pool, key=amounts.__getitem__, reverse=not gives)
+            return [each for each in by_amount if each != broker]
+        found = []
+        for rack in (at.rack(broker), None):
+            key = (resource, gives, rack)
+            if key not in self._rankings:
+                brokers = pool if rack is None else at.rack_mates(rack, receiving=gives)
+                self._rankings[key] = _Ranking(amounts, brokers, least=gives)
+            found += self._rankings[key].first(count, self._touched)
         return [each for each in dict.fromkeys(found) if each != broker]
 
     def _led(self, broker: int, violation: Violation, count: int, *, gives: bool) -> list[int]:
