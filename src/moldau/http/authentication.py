@@ -119,6 +119,8 @@ class Authentication:
 
     async def principal_of(self, request: Request) -> Principal:
         """Raises HttpError with 401 or 403."""
+        if not self._required and "moldau.certificate" not in request.scope:
+            return ANONYMOUS
         scheme, _, credentials = request.headers.get("authorization", "").strip().partition(" ")
         found: Principal | None = None
         if self._basic is not None and scheme.lower() == "basic":

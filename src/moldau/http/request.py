@@ -27,6 +27,7 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 QUERY_PARAMETERS_MAX: Final = 1000
+_NONE: Final[Mapping[str, Any]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +98,7 @@ class Request:
         self.stopping = stopping
         """Set when the service stops: whoever waits for long returns what there is."""
         self.limit_bytes = limit_bytes
-        self.path: dict[str, Any] = {}
+        self.path: Mapping[str, Any] = _NONE
         self.principal = ANONYMOUS
         self.route: Route | None = None
         self.media_type = ""
@@ -109,7 +110,7 @@ class Request:
         self._hold = hold
         self._body: bytes | None = None
         self._headers: dict[str, str] | None = None
-        self._query: dict[str, list[str]] | None = None
+        self._query: Mapping[str, list[str]] | None = None
 
     # Metadata.
 
@@ -156,8 +157,11 @@ class Request:
     # only as `true`.
 
     @property
-    def query(self) -> dict[str, list[str]]:
+    def query(self) -> Mapping[str, list[str]]:
         if self._query is None:
+            if not self.scope["query_string"]:
+                self._query = _NONE
+                return _NONE
             found: dict[str, list[str]] = {}
             try:
                 pairs = parse_qsl(

@@ -20,7 +20,11 @@ from confluent_kafka.schema_registry import SchemaRegistryClient as TheirClient
 from confluent_kafka.schema_registry.avro import AvroDeserializer as TheirReader
 from confluent_kafka.schema_registry.avro import AvroSerializer as TheirWriter
 from confluent_kafka.schema_registry.rules.encryption.awskms.aws_driver import AwsKmsDriver
+from confluent_kafka.schema_registry.rules.encryption.dek_registry.dek_registry_client import (
+    DekRegistryClient,
+)
 from confluent_kafka.schema_registry.rules.encryption.encrypt_executor import (
+    EncryptionExecutor,
     FieldEncryptionExecutor,
 )
 from confluent_kafka.schema_registry.rules.encryption.hcvault.hcvault_driver import HcVaultKmsDriver
@@ -40,6 +44,7 @@ USER = json.dumps(
     }
 )
 LATEST = {"auto.register.schemas": False, "use.latest.version": True}
+ADA = {"name": "ada"}
 ARN = "arn:aws:kms:eu-central-1:111122223333:key/1234"
 PARAM = "rule.executors._default_.param."
 
@@ -97,6 +102,8 @@ def service() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def stage() -> Iterator[RegistryStage]:
+    # Both: another file of tests may have configured them for its own registry.
+    EncryptionExecutor.register()
     FieldEncryptionExecutor.register()
     HcVaultKmsDriver.register()
     AwsKmsDriver.register()
@@ -150,6 +157,43 @@ def test_either_reads_keys_that_the_other_made(
         read = AvroDeserializer(registry=url, config=config).deserialize(topic, data)
         assert read == {"name": "ada"}
         assert TheirReader(theirs, rule_conf=params)(data, context) == {"name": "ada"}
+
+
+@pytest.mark.parametrize("first", ["ours", "theirs"])
+@pytest.mark.parametrize("named_by", ["kek", "settings"])
+def test_another_key_serves_if_the_first_cannot_be_used(
+    stage: RegistryStage, service: str, first: str, named_by: str
+) -> None:
+    topic = f"alternates-{first}-{named_by}"
+    gone, others = (
+        f"{service}/transit/keys/gone",
+        f"{service}/transit/keys/lost, {service}/transit/keys/k",
+    )
+    alternates = {"encrypt.alternate.kms.key.ids": others}
+    theirs = TheirClient({"url": stage.running.url})
+    DekRegistryClient({"url": stage.running.url}).register_kek(
+        f"kek-{topic}", "hcvault", gone, kms_props=alternates if named_by == "kek" else None
+    )
+    register(theirs, topic, "hcvault", gone)
+    params = {"token.id": "root", **(alternates if named_by == "settings" else {})}
+    config = {**LATEST, **{PARAM + name: value for name, value in params.items()}}
+    context = SerializationContext(topic, MessageField.VALUE)
+    writers: list[Any] = [
+        lambda: AvroSerializer(registry=stage.running.url, config=config).serialize(topic, ADA),
+        lambda: TheirWriter(theirs, None, conf=LATEST, rule_conf=params)(dict(ADA), context),
+    ]
+    for data in [write() for write in (writers if first == "ours" else writers[::-1])]:
+        assert b"ada" not in data
+        own = AvroDeserializer(registry=stage.running.url, config=config)
+        assert own.deserialize(topic, data) == ADA
+        assert TheirReader(theirs, rule_conf=params)(data, context) == ADA
+
+
+def test_all_keys_that_cannot_be_used_are_named(service: str) -> None:
+    first, second = f"{service}/transit/keys/gone", f"{service}/transit/keys/lost"
+    params = {"token.id": "root", "encrypt.alternate.kms.key.ids": second}
+    with pytest.raises(SerializationError, match=r"gone: .*; .*lost: "):
+        kms_for("hcvault", first, params).encrypt(b"x")
 
 
 def test_a_refusal_of_the_service_is_said(stage: RegistryStage, service: str) -> None:

@@ -242,6 +242,35 @@ def test_encrypted_fields(
     assert blind["name"] != "ada"
 
 
+def test_keys_that_are_not_shared_are_left_alone_on_demand(
+    stage: RegistryStage, theirs: TheirClient
+) -> None:
+    params = {
+        "encrypt.kek.name": "kek-passed",
+        "encrypt.kms.type": "local-kms",
+        "encrypt.kms.key.id": "mykey",
+    }
+    register(theirs, "passed", USER, rule("ENCRYPT", tags=["PII"], params=RuleParams(params)))
+    setting = {"rule.executors._default_.param.encrypt.nonshared.kek.passthrough": "true"}
+    written = AvroSerializer(**ours(stage, **setting)).serialize("passed", ADA)
+    read = AvroDeserializer(**ours(stage, **setting)).deserialize("passed", written)
+    assert read["age"] == 36
+    assert read["name"] != "ada"
+    assert AvroDeserializer(**ours(stage)).deserialize("passed", written) == ADA
+
+
+def test_a_rule_with_a_key_alone_gets_a_kek(stage: RegistryStage, theirs: TheirClient) -> None:
+    """As Confluent's registry names it."""
+    params = {"encrypt.kms.key.id": "arn:aws:kms:x:1:key/2", "encrypt.dek.algorithm": "AES256_SIV"}
+    register(theirs, "named", USER, rule("ENCRYPT", tags=["PII"], params=RuleParams(params)))
+    found = stage.client.get("/subjects/named-value/versions/latest").json["ruleSet"]
+    assert found["domainRules"][0]["params"] == {
+        **params,
+        "encrypt.kek.name": "aws-kms-x-1-key-2",
+        "encrypt.kms.type": "aws-kms",
+    }
+
+
 def test_tags_of_the_metadata(stage: RegistryStage) -> None:
     """Ours alone: confluent-kafka 2.16 fails on any schema that has such tags."""
     change = {"name": "up", "kind": "TRANSFORM", "mode": "WRITE", "type": "CEL_FIELD"}

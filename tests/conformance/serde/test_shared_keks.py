@@ -17,6 +17,7 @@ from confluent_kafka.schema_registry.rules.encryption.dek_registry.dek_registry_
     DekRegistryClient,
 )
 from confluent_kafka.schema_registry.rules.encryption.encrypt_executor import (
+    EncryptionExecutor,
     FieldEncryptionExecutor,
 )
 from confluent_kafka.schema_registry.rules.encryption.localkms.local_driver import LocalKmsDriver
@@ -44,6 +45,8 @@ KEKS = "/dek-registry/v1/keks"
 
 @pytest.fixture(scope="module")
 def stage() -> Iterator[RegistryStage]:
+    # Both: another file of tests may have configured them for its own registry.
+    EncryptionExecutor.register()
     FieldEncryptionExecutor.register()
     LocalKmsDriver.register()
     with Broker() as broker:

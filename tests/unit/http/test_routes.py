@@ -92,3 +92,15 @@ def test_bytes_that_are_no_utf8_are_a_bad_request() -> None:
 def test_two_routes_for_one_path_are_refused() -> None:
     with pytest.raises(ValueError, match="two routes for GET /a/"):
         RouteTable([route("GET", "/a/{x}"), route("GET", "/a/{y}")])
+
+
+def test_only_so_many_paths_are_remembered() -> None:
+    """And each leads where it led before."""
+    table = RouteTable([route("GET", "/subjects/{subject}")])
+    for _ in range(2):
+        for number in range(5000):
+            found = table.match("GET", b"/subjects/s%d" % number)
+            assert found.parameters == {"subject": f"s{number}"}
+        assert len(table._found) <= 4096
+    table.match("GET", b"/subjects/" + b"s" * 5000)
+    assert all(len(path) <= 256 for _, path in table._found)

@@ -138,7 +138,7 @@ class ProtobufSchema:
         )
 
     def formatted(self, format_name: str) -> str:
-        match format_name:
+        match format_name.lower():
             case "serialized":
                 return base64.b64encode(self._serialized()).decode()
             case "ignore_extensions":

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Final
 from urllib.parse import unquote_to_bytes
 
@@ -23,6 +24,8 @@ _PARAMETER: Final = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)(?::(int|long))?\}")
 _NUMBER: Final = re.compile(r"[-+]?[0-9]{1,19}")
 _BITS: Final = {"int": 31, "long": 63}
 SEGMENTS_MAX: Final = 64
+_KEPT_PATHS_MAX: Final = 4096
+_KEPT_PATH_BYTES_MAX: Final = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +68,7 @@ class Route:
     @property
     def template(self) -> str:
         """The path without the types of parameters."""
-        return _PARAMETER.sub(lambda found: "{" + found[1] + "}", self.path)
+        return _template(self.path)
 
     @property
     def path_parameters(self) -> tuple[tuple[str, str | None], ...]:
@@ -73,10 +76,15 @@ class Route:
         return tuple((found[1], found[2]) for found in _PARAMETER.finditer(self.path))
 
 
+@cache
+def _template(path: str) -> str:
+    return _PARAMETER.sub(lambda found: "{" + found[1] + "}", path)
+
+
 @dataclass(frozen=True, slots=True)
 class Match:
     route: Route
-    parameters: dict[str, Any]
+    parameters: Mapping[str, Any]
 
 
 class _Node:
@@ -94,11 +102,23 @@ class RouteTable:
     def __init__(self, routes: Iterable[Route]) -> None:
         self.routes = tuple(routes)
         self._root = _Node()
+        # Most requests repeat a path: an answer is a good part of what a small request costs.
+        self._found: dict[tuple[str, bytes], Match] = {}
         for route in self.routes:
             self._add(route)
 
     def match(self, method: str, raw_path: bytes) -> Match:
-        """Raises HttpError with 404 or 405."""
+        """Raises HttpError with 404 or 405. The parameters are not to be changed."""
+        found = self._found.get((method, raw_path))
+        if found is None:
+            found = self._match(method, raw_path)
+            if len(raw_path) <= _KEPT_PATH_BYTES_MAX:
+                if len(self._found) >= _KEPT_PATHS_MAX:
+                    self._found.clear()
+                self._found[method, raw_path] = found
+        return found
+
+    def _match(self, method: str, raw_path: bytes) -> Match:
         segments = _segments(raw_path)
         found: list[str] = []
         node = _find(self._root, segments, 0, found)

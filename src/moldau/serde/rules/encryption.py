@@ -10,6 +10,7 @@ stored as Tink's key message. Which KMS there are is in `kms.py`.
 from __future__ import annotations
 
 import base64
+import logging
 import os
 import threading
 import time
@@ -21,7 +22,7 @@ from urllib.parse import quote
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESSIV
 
-from moldau.serde.errors import RegistryError
+from moldau.serde.errors import RegistryError, RegistryUnavailableError
 from moldau.serde.registry_client import SchemaRegistryClient
 from moldau.serde.rules.kms import Kms, kms_for, open_sealed, sealed
 from moldau.serde.rules.machine.errors import RuleError
@@ -30,10 +31,12 @@ from moldau.serde.rules.running import RuleContext
 
 __all__ = ["EncryptFieldsExecutor", "EncryptPayloadExecutor", "Encryption", "new_key_message"]
 
-KEYS_MAX: Final = 1000
+_KEYS_MAX: Final = 10_000
 _DAY_MS: Final = 24 * 60 * 60 * 1000
 _LATEST: Final = -1
 _KEKS: Final = "/dek-registry/v1/keks"
+_PASSTHROUGH: Final = "encrypt.nonshared.kek.passthrough"
+_logger: Final = logging.getLogger(__name__)
 #: By algorithm: the size of a key, and the number of its field in Tink's message.
 _ALGORITHMS: Final = {"AES128_GCM": (16, 3), "AES256_GCM": (32, 3), "AES256_SIV": (64, 2)}
 
@@ -76,19 +79,32 @@ def _of_tink(algorithm: str, message: bytes) -> bytes:
 
 
 class Encryption:
-    """The keys of all subjects, remembered. `params` are for the KMS."""
+    """The keys of all subjects, remembered. `params` are for the executor and for the KMS."""
 
     def __init__(self, registry: SchemaRegistryClient, *, params: Mapping[str, str]) -> None:
         self._registry = registry
         self._params = params
-        self._services: dict[tuple[str, str], Kms] = {}
-        self._keks: dict[str, Mapping[str, Any]] = {}
+        self._keys_max = _whole(params.get("cache.size"), "cache.size", _KEYS_MAX)
+        self._forgets_s = _whole(params.get("cache.expiry.secs"), "cache.expiry.secs", -1)
+        self._reads_only_shared = params.get(_PASSTHROUGH, "").lower() == "true"
+        self._remembers_since_s = time.monotonic()
+        self._services: dict[tuple[Any, ...], Kms] = {}
+        self._keks: dict[tuple[str, bool], Mapping[str, Any]] = {}
         self._keys: dict[tuple[str, str, str, int], _Key] = {}
         self._lock = threading.Lock()
+
+    def passes(self, context: RuleContext) -> bool:
+        """Whether data is read as it is, because only keys that are shared are to be used."""
+        if not self._reads_only_shared or context.mode != "READ":
+            return False
+        with self._lock:
+            self._forget_old()
+            return not self._kek(context).get("shared")
 
     def encrypt(self, context: RuleContext, plain: bytes) -> bytes:
         expiry_days = _expiry_days(context)
         with self._lock:
+            self._forget_old()
             key = self._writing_key(context, expiry_days)
         data = key.encrypt(plain)
         # With keys that expire, the version says which one it was.
@@ -101,6 +117,7 @@ class Encryption:
                 raise RuleError("no version found in ciphertext")
             version, data = int.from_bytes(data[1:5], "big"), data[5:]
         with self._lock:
+            self._forget_old()
             key = self._find(context, version)
         if key is None:
             raise RuleError(f"no dek found for {_kek_name(context)} during consume")
@@ -108,13 +125,23 @@ class Encryption:
 
     # Keys.
 
+    def _forget_old(self) -> None:
+        if 0 <= self._forgets_s < time.monotonic() - self._remembers_since_s:
+            self._keks.clear()
+            self._keys.clear()
+            self._remembers_since_s = time.monotonic()
+
     def _writing_key(self, context: RuleContext, expiry_days: int) -> _Key:
         key = self._find(context, _LATEST if expiry_days else 1)
         now_ms = int(time.time() * 1000)
         if key is None:
             return self._create(context, 1)
         if expiry_days and (now_ms - key.created_ms) / _DAY_MS > expiry_days:
-            return self._create(context, key.version + 1)
+            try:
+                return self._create(context, key.version + 1)
+            except (RegistryError, RegistryUnavailableError) as error:
+                # Better an old key than no record.
+                _logger.warning("Cannot make a new dek of %s: %s", _kek_name(context), error)
         return key
 
     def _find(self, context: RuleContext, version: int) -> _Key | None:
@@ -158,7 +185,7 @@ class Encryption:
         return key
 
     def _remember(self, place: tuple[str, str, str, int], key: _Key) -> _Key:
-        if len(self._keys) >= KEYS_MAX:
+        if len(self._keys) >= self._keys_max:
             self._keys.clear()
         self._keys[place] = key
         return key
@@ -174,12 +201,13 @@ class Encryption:
 
     def _kek(self, context: RuleContext) -> Mapping[str, Any]:
         name = _kek_name(context)
-        found = self._keks.get(name)
+        reads = context.mode == "READ"
+        found = self._keks.get((name, reads))
         if found is None:
-            found = self._get(f"{_KEKS}/{_q(name)}")
+            found = self._get(f"{_KEKS}/{_q(name)}" + ("?deleted=true" if reads else ""))
             if found is None:
                 found = self._create_kek(context, name)
-            self._keks[name] = found
+            self._keks[name, reads] = found
         for parameter, key in (("encrypt.kms.type", "kmsType"), ("encrypt.kms.key.id", "kmsKeyId")):
             wanted = context.parameter(parameter)
             if wanted and found[key] != wanted:
@@ -206,13 +234,14 @@ class Encryption:
 
     def _asked(self, kek: Mapping[str, Any], ask: Callable[[Kms], bytes]) -> bytes:
         """What the KMS of a KEK answers."""
-        place = (kek["kmsType"], kek["kmsKeyId"])
+        kms_type, key_id, props = kek["kmsType"], kek["kmsKeyId"], kek.get("kmsProps") or {}
+        place = (kms_type, key_id, *sorted(props.items()))
         if place not in self._services:
-            self._services[place] = kms_for(*place, {**(kek.get("kmsProps") or {}), **self._params})
+            self._services[place] = kms_for(kms_type, key_id, {**self._params, **props})
         try:
             return ask(self._services[place])
         except Exception as error:  # Each library has errors of its own.
-            raise RuleError(f"{place[0]} refuses kek {kek['name']}: {error}") from error
+            raise RuleError(f"{kms_type} refuses kek {kek['name']}: {error}") from error
 
     def _get(self, path: str) -> Mapping[str, Any] | None:
         try:
@@ -234,6 +263,8 @@ class EncryptFieldsExecutor:
         def change(field: Field, tags: frozenset[str], value: Any) -> Any:
             if value is None:
                 return None
+            if self._encryption.passes(context):
+                return value
             if field.type not in ("STRING", "BYTES"):
                 if context.mode == "READ":
                     return value
@@ -257,7 +288,7 @@ class EncryptPayloadExecutor:
     def run(self, context: RuleContext, data: Any) -> Any:
         if context.mode == "WRITE":
             return self._encryption.encrypt(context, data)
-        return self._encryption.decrypt(context, data)
+        return data if self._encryption.passes(context) else self._encryption.decrypt(context, data)
 
 
 def _kek_name(context: RuleContext) -> str:
@@ -275,12 +306,20 @@ def _algorithm(context: RuleContext) -> str:
 
 
 def _expiry_days(context: RuleContext) -> int:
-    text = context.parameter("encrypt.dek.expiry.days")
-    if text is None:
-        return 0
-    if not text.isascii() or not text.isdigit():
-        raise RuleError(f"encrypt.dek.expiry.days {text} is not a number of days")
-    return int(text)
+    name = "encrypt.dek.expiry.days"
+    days = _whole(context.parameter(name), name, 0)
+    if days < 0:
+        raise RuleError(f"{name} {days} is not a number of days")
+    return days
+
+
+def _whole(text: str | None, name: str, default: int) -> int:
+    if not text:
+        return default
+    try:
+        return int(text)
+    except ValueError:
+        raise RuleError(f"{name} {text} is not a whole number") from None
 
 
 def _dek_path(name: str, subject: str) -> str:

@@ -7,9 +7,11 @@ Settings are those of Confluent's drivers, `rule.executors._default_.param.*` wi
 from __future__ import annotations
 
 import base64
+import logging
 import os
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final, Protocol
 from urllib.parse import urlsplit
 
@@ -24,10 +26,13 @@ from moldau.serde.rules.machine.errors import RuleError
 __all__ = ["LOCAL_KMS", "Kms", "kms_for", "open_sealed", "sealed"]
 
 LOCAL_KMS: Final = "local-kms"
+#: Keys of the same service that are asked if the first cannot be, such as of other regions.
+_ALTERNATES: Final = "encrypt.alternate.kms.key.ids"
 _NONCE_SIZE: Final = 12
 #: What Confluent's Azure driver puts before data if it is configured to save the key's version.
 _AZURE_VERSION: Final = re.compile(rb"azure:v1:([0-9a-fA-F]{32}):")
 Params = Mapping[str, str]
+_logger: Final = logging.getLogger(__name__)
 
 
 class Kms(Protocol):
@@ -49,6 +54,40 @@ def open_sealed(key: bytes, data: bytes) -> bytes:
 
 def kms_for(kms_type: str, key_id: str, params: Params) -> Kms:
     """Raises RuleError for a service that is not known, and for one whose library is missing."""
+    given = params.get(_ALTERNATES) or ""
+    others = [each.strip() for each in given.split(",") if each.strip()]
+    if not others:
+        return _kms_of_key(kms_type, key_id, params)
+    return _FirstOf({id: partial(_kms_of_key, kms_type, id, params) for id in (key_id, *others)})
+
+
+class _FirstOf:
+    """Several keys: the first that can be used is."""
+
+    def __init__(self, keys: Mapping[str, Callable[[], Kms]]) -> None:
+        self._keys = keys
+        self._made: dict[str, Kms] = {}
+
+    def encrypt(self, plain: bytes) -> bytes:
+        return self._first(lambda kms: kms.encrypt(plain))
+
+    def decrypt(self, data: bytes) -> bytes:
+        return self._first(lambda kms: kms.decrypt(data))
+
+    def _first(self, ask: Callable[[Kms], bytes]) -> bytes:
+        failures = []
+        for key_id, make in self._keys.items():
+            try:
+                if key_id not in self._made:
+                    self._made[key_id] = make()
+                return ask(self._made[key_id])
+            except Exception as error:  # Each library has errors of its own.
+                _logger.warning("Cannot use key %s of the KMS: %s", key_id, error)
+                failures.append(f"{key_id}: {error}")
+        raise RuleError(f"none of the KMS's keys can be used: {'; '.join(failures)}")
+
+
+def _kms_of_key(kms_type: str, key_id: str, params: Params) -> Kms:
     make = _SERVICES.get(kms_type)
     if make is None:
         raise RuleError(

@@ -1,8 +1,8 @@
 """KeyServices: the registry's access to the KMS of KEKs that are shared with it.
 
-Settings of a KMS are those of the KEK (`kmsProps`), those of the registry's properties file behind
-`rule.executors._default_.param.`, and what its library finds in the environment. A KMS is asked in
-a thread.
+Settings of a KMS are those of the KEK (`kmsProps`), then those of the registry's properties file
+behind `rule.executors._default_.param.`, then what its library finds in the environment. A KMS is
+asked in a thread.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class KeyServices:
         def run() -> str:
             from moldau.serde.rules.kms import kms_for
 
-            params = {**dict(kek.kms_props), **self._params}
+            params = {**self._params, **dict(kek.kms_props)}
             return base64.b64encode(ask(kms_for(kek.kms_type, kek.kms_key_id, params))).decode()
 
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any, Final
 
 from moldau.http.request import Request
@@ -124,6 +125,8 @@ async def json_body(request: Request) -> dict[str, Any]:
 
 async def register_request(request: Request) -> RegisterRequest:
     found = RegisterRequest.from_json(await json_body(request))
-    if found.schema.rule_set is not None:
-        found.schema.rule_set.check()
-    return found
+    if found.schema.rule_set is None:
+        return found
+    rule_set = found.schema.rule_set.with_keks()
+    rule_set.check()
+    return replace(found, schema=replace(found.schema, rule_set=rule_set))

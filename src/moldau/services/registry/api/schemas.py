@@ -23,9 +23,9 @@ class SchemasApi:
     def __init__(self, service: RegistryService) -> None:
         self._service = service
         self._registry = service.registry
-        self._plain = RenderedSchemas(
-            lambda stored: self._body(stored, None), size_max=service.config.cache_size
-        )
+        size_max = service.config.cache_size
+        self._plain = RenderedSchemas(lambda each: _unnamed(self._body(each)), size_max=size_max)
+        self._named = RenderedSchemas(self._body, size_max=size_max)
 
     def list_types(self, request: Request) -> list[str]:
         return self._registry.parser.types
@@ -62,9 +62,12 @@ class SchemasApi:
 
     def get_by_id(self, request: Request) -> dict[str, Any] | Answer:
         stored = self._by_id(request)
+        in_context = "context" in request.path
         if not request.query:
-            return Answer(body=self._plain.of(stored))
+            return Answer(body=(self._named if in_context else self._plain).of(stored))
         body = self._body(stored, request.text("format"))
+        if not in_context and "subject" not in request.query:
+            body = _unnamed(body)
         if request.text("referenceFormat") == "qualified":
             qualify_references(body, stored.subject)
         add_tags(request, body, stored)
@@ -81,7 +84,7 @@ class SchemasApi:
         subject = query_subject(self._service, request)
         return self._registry.queries.by_id(request.path["id"], subject)
 
-    def _body(self, stored: StoredSchema, format_name: str | None) -> dict[str, Any]:
+    def _body(self, stored: StoredSchema, format_name: str | None = None) -> dict[str, Any]:
         body = stored.to_json()
         del body["id"]
         body["schema"] = self._registry.formatted(stored, format_name)
@@ -106,10 +109,14 @@ class SchemasApi:
 
     def get_by_guid(self, request: Request) -> dict[str, Any]:
         stored = self._registry.queries.by_guid(request.path["guid"])
-        body = self._body(stored, request.text("format"))
-        del body["subject"], body["version"]
-        return body
+        return _unnamed(self._body(stored, request.text("format")))
 
     def list_ids_of_guid(self, request: Request) -> list[dict[str, Any]]:
         found = self._registry.queries.ids_of_guid(request.path["guid"])
         return [{"context": context, "id": id} for context, id in sorted(found)]
+
+
+def _unnamed(body: dict[str, Any]) -> dict[str, Any]:
+    """A schema of many subjects is shown with one of them only to who asked for that one."""
+    del body["subject"], body["version"]
+    return body

@@ -94,7 +94,7 @@ class SubjectsApi:
         )
         return self.rendered(stored, request.text("format"))
 
-    async def look_up(self, request: Request) -> dict[str, Any]:
+    async def look_up(self, request: Request) -> dict[str, Any] | Answer:
         found = RegisterRequest.from_json(await json_body(request))
         subject = subject_of(self._service, request)
         deleted = request.flag("deleted")
@@ -108,6 +108,8 @@ class SubjectsApi:
             if not self._registry.state.has_subject(subject, deleted=deleted):
                 raise subject_not_found(subject)
             raise schema_not_found()
+        if not request.query:
+            return Answer(body=self._plain.of(stored))
         return self.rendered(stored, request.text("format"))
 
     async def register(self, request: Request) -> Answer:

@@ -30,6 +30,10 @@ _RECORD_MODES: Final = ("WRITE", "READ", "WRITEREAD")
 _BOTH_WAYS: Final = ("WRITEREAD", "UPDOWN")
 _ENVIRONMENTS: Final = ("ALL", "CLIENT", "GATEWAY", "SERVER", "NONE")
 _NAME_LENGTH_MAX: Final = 256
+_KEK_NAME: Final = "encrypt.kek.name"
+_KMS_KEY_ID: Final = "encrypt.kms.key.id"
+_KMS_TYPE: Final = "encrypt.kms.type"
+_ARN: Final = "arn:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +185,20 @@ class Rule:
         if self.disabled:
             yield "\x01"
 
+    def with_kek(self) -> Rule:
+        """A rule that names a key of a KMS, and no KEK: its KEK is named after the key."""
+        params = dict(self.params)
+        key_id = params.get(_KMS_KEY_ID)
+        if key_id is None:
+            return self
+        name = "".join(
+            each if each.isalnum() or each in "_-" else "-" for each in key_id.removeprefix(_ARN)
+        )
+        params.setdefault(_KEK_NAME, name)
+        if key_id.startswith(_ARN):
+            params.setdefault(_KMS_TYPE, "aws-kms")
+        return replace(self, params=tuple(sorted(params.items())))
+
     def check(self) -> None:
         if self.name is None:
             raise invalid_rule_set("Missing rule name")
@@ -256,6 +274,9 @@ class RuleSet:
                 rule.check()
                 if rule.mode not in modes:
                     raise invalid_rule_set(f"{title} rules can only be {', '.join(modes)}")
+
+    def with_keks(self) -> RuleSet:
+        return replace(self, domain_rules=tuple(each.with_kek() for each in self.domain_rules))
 
     def without(self, names: Iterable[str]) -> RuleSet:
         gone = set(names)

@@ -100,6 +100,8 @@ class TagRequest:
             raise invalid_rule_set(
                 "ruleSet should be omitted if specifying rulesToMerge or rulesToRemove"
             )
+        if rule_set is not None:
+            rule_set = rule_set.with_keks()
         for each in (rule_set, merged):
             if each is not None:
                 each.check()
