@@ -94,7 +94,7 @@ def run(
     arguments = [server.bootstrap, INPUT, target, application_id, guarantee]
     began = time.monotonic()
     with (
-        _running([*command, *arguments]) as cpu_seconds,
+        running_program([*command, *arguments]) as cpu_seconds,
         Consumer(
             bootstrap_servers=server.bootstrap,
             isolation_level="read_committed",
@@ -117,7 +117,7 @@ def run(
 
 
 @contextmanager
-def _running(command: list[str]) -> Iterator[Callable[[], float]]:
+def running_program(command: list[str]) -> Iterator[Callable[[], float]]:
     """A program while it runs; the CPU seconds that it has taken."""
     with tempfile.TemporaryFile() as log:
         process = subprocess.Popen(command, stdout=log, stderr=log, env=environment())

@@ -149,6 +149,17 @@ def test_offsets_are_committed_with_the_records(
     assert committed_offset() == 5
 
 
+def test_records_do_not_linger_while_offsets_are_sent(topic: str, make: Make) -> None:
+    producer = make(linger_ms=300_000)
+    producer.init_transactions()
+    producer.begin_transaction()
+    future = producer.send(topic, b"value", partition=0)
+    group = ConsumerGroupMetadata(f"group-{uuid4().hex[:8]}")
+    producer.send_offsets_to_transaction({TopicPartition(topic, 0): 1}, group)
+    assert future.result(timeout=60).partition == 0
+    producer.commit_transaction()
+
+
 def test_records_are_read_changed_and_sent_exactly_once(
     broker: BrokerProcess, topic: str, make: Make
 ) -> None:

@@ -196,7 +196,8 @@ def test_a_suppress_buffer_comes_back_from_what_was_committed() -> None:
     buffer.put(10, Record("a", Change(2, 1), 10), WHERE)
     buffer.put(90, Record("b", Change(5, 1), 90), WHERE)
     buffer.put(30, Record("c", Change(None, 4), 30), WHERE)
-    assert buffer.pop()[0].key == "a"
+    assert buffer.first()[0].key == "a"
+    buffer.remove_first()
     assert log.records == []
     buffer.flush()
     restored = SuppressBuffer("s", STRING, LONG)
@@ -204,7 +205,10 @@ def test_a_suppress_buffer_comes_back_from_what_was_committed() -> None:
     assert restored.size_bytes == buffer.size_bytes
     assert restored.prior("c") == (True, 4)
     assert restored.min_timestamp == 20
-    popped = [restored.pop() for _ in range(len(restored))]
+    popped = []
+    while len(restored):
+        popped.append(restored.first())
+        restored.remove_first()
     assert [(record.key, record.value.new, record.value.old) for record, _ in popped] == [
         ("b", 5, 1),
         ("c", None, 4),

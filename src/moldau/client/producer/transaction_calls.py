@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from moldau.client.cluster import ClusterClient
@@ -82,8 +84,20 @@ class TransactionCalls:
         if group_metadata.generation_id > 0 and not group_metadata.member_id:
             raise ValueError(f"{group_metadata} has a generation but no member id")
         if found:
-            with spent(self._metrics, "txn-send-offsets"):
+            with spent(self._metrics, "txn-send-offsets"), self._sending_records():
                 await self._finish(manager.send_offsets(found, group_metadata), timeout)
+
+    @contextmanager
+    def _sending_records(self) -> Iterator[None]:
+        """Do not let batches linger meanwhile: a commit comes next, which would wait for them."""
+        with self._accumulator.lock:
+            flush = self._accumulator.begin_flush(lambda: None)
+        try:
+            yield
+        finally:
+            if flush is not None:
+                with self._accumulator.lock:
+                    self._accumulator.end_flush(flush)
 
     async def commit(self, timeout: float | None) -> None:
         with spent(self._metrics, "txn-commit"):

@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeVar
 from moldau.streams.errors import StreamsError
 from moldau.streams.machine.definitions import SinkDefinition, SourceDefinition
 from moldau.streams.machine.task import Handlers, Task, TaskSettings
+from moldau.streams.machine.topic_queues import TopicQueues
 from moldau.streams.machine.wrappers import no_wrapper
 from moldau.streams.records import Headers, Produced, Record
 from moldau.streams.serdes import Serde, SerdeLike, serde
@@ -49,7 +50,7 @@ class TopologyTestDriver:
         self._application_id = application_id
         self._wall_clock_ms = wall_clock_ms
         self._outputs: dict[str, deque[Produced]] = {}
-        self._queues: dict[str, deque[Produced]] = {}
+        self._waiting = TopicQueues()
         self._offsets: dict[str, int] = {}
         self._produced: list[Produced] = []
         topology.set_default_serdes(key=default_key_serde, value=default_value_serde)
@@ -171,7 +172,7 @@ class TopologyTestDriver:
         if topic in self._global_topics and self._global_task is not None:
             self._process(self._global_task, record)
         elif self._task.reads(topic):
-            self._queues.setdefault(topic, deque()).append(record)
+            self._waiting.add(record)
 
     def _process(self, task: Task, record: Produced) -> None:
         offset = self._offsets.get(record.topic, 0)
@@ -189,11 +190,8 @@ class TopologyTestDriver:
     def _work(self) -> None:
         """Until nothing is left: the record with the smallest timestamp first."""
         self._capture()
-        while True:
-            waiting = [queue for queue in self._queues.values() if queue]
-            if not waiting:
-                return
-            self._process(self._task, min(waiting, key=lambda queue: queue[0].timestamp).popleft())
+        while (record := self._waiting.take()) is not None:
+            self._process(self._task, record)
             self._task.punctuate_stream_time()
             self._task.prepare_commit()
             self._task.committed({})

@@ -247,7 +247,9 @@ class StreamThread:
         self.tasks.use(self._consumer)
         self._subscribe()
         now_ms = self._clock.elapsed_ms()
-        self._commits = CommitSchedule(self._settings.commit_interval_ms, now_ms)
+        self._commits = CommitSchedule(
+            self._settings.commit_interval_ms, now_ms, commit_shows=self._settings.exactly_once
+        )
         self._purge_due_ms = now_ms + self._settings.repartition_purge_interval_ms
 
     def _subscribe(self) -> None:
@@ -303,9 +305,10 @@ class StreamThread:
             tasks.punctuate(self._clock.now_ms())
             now_ms = self._clock.elapsed_ms()
             requested, has_work = tasks.commit_requested, tasks.must_commit
-            if self._commits.is_due(now_ms, has_work=has_work, requested=requested):
+            busy = tasks.is_busy(now_ms)
+            if self._commits.is_due(now_ms, has_work=has_work, requested=requested, busy=busy):
                 tasks.commit()
-                self._commits.begun(now_ms)
+                self._commits.committed(now_ms, self._clock.elapsed_ms())
             if now_ms >= self._purge_due_ms:
                 tasks.purge(self._host.admin)
                 self._purge_due_ms = now_ms + self._settings.repartition_purge_interval_ms

@@ -223,10 +223,11 @@ class _Suppress(Processor):
         return len(self._buffer) > limits.records_max or self._buffer.size_bytes > limits.bytes_max
 
     def _emit(self) -> None:
-        record, context = self._buffer.pop()
-        if record.value.new is None and self._final:
-            return
-        runtime = self.context.runtime
-        before, runtime.core.record_context = runtime.core.record_context, context
-        self.context.forward(record)
-        runtime.core.record_context = before
+        record, context = self._buffer.first()
+        if record.value.new is not None or not self._final:
+            runtime = self.context.runtime
+            before, runtime.core.record_context = runtime.core.record_context, context
+            # Steps that follow and look into this table find what was emitted before.
+            self.context.forward(record)
+            runtime.core.record_context = before
+        self._buffer.remove_first()

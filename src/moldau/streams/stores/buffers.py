@@ -90,17 +90,21 @@ class SuppressBuffer:
             del self._order[bisect_left(self._order, (before.time, key))]
             self.size_bytes -= 8 + len(key) + _size(before)
 
-    def pop(self) -> tuple[Record[Any, Change[Any]], RecordContext]:
-        """Remove and return the update that has waited longest."""
+    def first(self) -> tuple[Record[Any, Change[Any]], RecordContext]:
+        """The update that has waited longest."""
         _, key = self._order[0]
         held = self._held[key]
-        self._remove(key)
-        self._dirty[key] = None
         topic, context = self._topic, held.context
         new = self._values.deserialize(topic, held.new)
         change = Change(new, self._values.deserialize(topic, held.old))
         typed = self._keys.deserialize(topic, key)
         return Record(typed, change, context.timestamp, context.headers), context
+
+    def remove_first(self) -> None:
+        """Let go of the update that has waited longest."""
+        _, key = self._order[0]
+        self._remove(key)
+        self._dirty[key] = None
 
     def prior(self, key: Any) -> tuple[bool, Any]:
         """Whether a key is held back, and the value that was last emitted for it."""
@@ -160,8 +164,12 @@ class JoinBuffer:
         self._held: dict[bytes, Buffered] = {}
 
     def put(self, record: Record[Any, Any], context: RecordContext) -> bool:
-        """Hold a record; false when it is late, and has to be joined at once."""
-        if self._observed_ms - self._grace_ms > record.timestamp:
+        """Hold a record; false when it has to be joined at once: it is late, or has no key.
+
+        Kafka Streams fails on a null key here. There is no row for it at any time, so waiting
+        would gain nothing.
+        """
+        if record.key is None or self._observed_ms - self._grace_ms > record.timestamp:
             return False
         self._observed_ms = max(self._observed_ms, record.timestamp)
         self._sequence = (self._sequence + 1) & 0x7FFF_FFFF

@@ -201,8 +201,10 @@ def aggregate_stream(
     """Count, reduce or aggregate a grouped stream, by windows or over all time."""
     handle, spec = grouped.handle, materialized(store) or Materialized()
     builder = handle.builder
-    if is_count and spec.name is None:
-        # Kafka Streams lost a number here once, and keeps the names that followed from it.
+    unnamed = store is not None and spec.name is None
+    if is_count and unnamed and not isinstance(what.windows, SlidingWindows):
+        # Kafka Streams lost a number here once, where a Materialized was given, and keeps the names
+        # that followed from it. Its sliding windows came later.
         builder.new_store_name(prefix)
     store_name = spec.name or builder.new_store_name(prefix)
     step = builder.name_or_new(name, prefix)

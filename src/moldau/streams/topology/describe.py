@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 from moldau.streams.machine.definitions import (
     ProcessorDefinition,
@@ -13,32 +12,95 @@ from moldau.streams.machine.definitions import (
 from moldau.streams.topology.assembly import Assembly
 
 
+class _Entry:
+    """A place in a tree."""
+
+    __slots__ = ("is_black", "left", "name", "parent", "right")
+
+    def __init__(self, name: str, parent: _Entry | None) -> None:
+        self.name = name
+        self.parent = parent
+        self.left: _Entry | None = None
+        self.right: _Entry | None = None
+        self.is_black = parent is None
+
+
 class _Tree:
-    """A sorted set whose order is that of the moment at which each name was added."""
+    """A sorted set whose order is that of the moment at which each name was added.
+
+    The order of names that are there changes meanwhile, so which of them a new one is compared with
+    decides its place: the tree is kept balanced exactly as Java's TreeSet is.
+    """
 
     def __init__(self, order: Callable[[str], tuple[int, str]]) -> None:
         self._order = order
-        self._root: list[Any] | None = None
+        self._root: _Entry | None = None
 
     def add(self, name: str) -> None:
-        if self._root is None:
-            self._root = [name, None, None]
+        parent, node, is_left = None, self._root, False
+        while node is not None:
+            if node.name == name:
+                return
+            is_left = self._order(name) < self._order(node.name)
+            parent, node = node, node.left if is_left else node.right
+        made = _Entry(name, parent)
+        if parent is None:
+            self._root = made
+        elif is_left:
+            parent.left = made
+        else:
+            parent.right = made
+        self._balance(made)
+
+    def _balance(self, node: _Entry) -> None:
+        while (parent := node.parent) is not None and not parent.is_black:
+            above = parent.parent
+            if above is None:
+                break
+            is_left = parent is above.left
+            uncle = above.right if is_left else above.left
+            if uncle is not None and not uncle.is_black:
+                parent.is_black = uncle.is_black = True
+                above.is_black = False
+                node = above
+                continue
+            if node is (parent.right if is_left else parent.left):
+                self._rotate(parent, to_left=is_left)
+                node, parent = parent, node
+            parent.is_black, above.is_black = True, False
+            self._rotate(above, to_left=not is_left)
+        if self._root is not None:
+            self._root.is_black = True
+
+    def _rotate(self, node: _Entry, *, to_left: bool) -> None:
+        """Put the child of the other side into the place of a node, which becomes its child."""
+        child = node.right if to_left else node.left
+        if child is None:
             return
-        node = self._root
-        while name != node[0]:
-            side = 1 if self._order(name) < self._order(node[0]) else 2
-            if node[side] is None:
-                node[side] = [name, None, None]
-            node = node[side]
+        moved = child.left if to_left else child.right
+        if moved is not None:
+            moved.parent = node
+        child.parent = node.parent
+        if node.parent is None:
+            self._root = child
+        elif node is node.parent.left:
+            node.parent.left = child
+        else:
+            node.parent.right = child
+        if to_left:
+            node.right, child.left = moved, node
+        else:
+            node.left, child.right = moved, node
+        node.parent = child
 
     def text(self) -> str:
         return ", ".join(self._names(self._root)) or "none"
 
-    def _names(self, node: list[Any] | None) -> Iterator[str]:
+    def _names(self, node: _Entry | None) -> Iterator[str]:
         if node is not None:
-            yield from self._names(node[1])
-            yield node[0]
-            yield from self._names(node[2])
+            yield from self._names(node.left)
+            yield node.name
+            yield from self._names(node.right)
 
 
 class _Group:
@@ -54,7 +116,7 @@ class _Group:
         self._children = {name: _Tree(self._order) for name in names}
         self._parents = {name: _Tree(self._order) for name in names}
         linked: dict[str, list[str]] = {name: [] for name in names}
-        for name in _hash_order(names):
+        for name in _hash_order(names, grown=True):
             for parent in assembly.nodes[name].parents:
                 self._parents[name].add(parent)
                 linked[name].append(parent)
@@ -85,10 +147,13 @@ class _Group:
         return f"Sink: {name} ({_sink_topic(node)}){before}"
 
 
-def _hash_order(names: list[str]) -> list[str]:
-    """The order in which a Java HashSet of these strings is printed."""
+def _hash_order(names: list[str], *, grown: bool = False) -> list[str]:
+    """The order in which a Java HashSet of these strings is printed.
+
+    One that has grown with what was put into it may be smaller than one that was made for all.
+    """
     size = 16
-    while size < len(names) / 0.75 + 1:
+    while size < len(names) / 0.75 + (0 if grown else 1):
         size *= 2
 
     def bucket(name: str) -> int:

@@ -556,8 +556,14 @@ class CogroupedKStream(Generic[K, A, KR]):
     def cogroup(
         self, grouped: KGroupedStream[K, V2, K], aggregator: Callable[[K, V2, A], A]
     ) -> CogroupedKStream[K, A, KR]:
-        """Add a stream: cogrouped.cogroup(views, add_view)."""
-        groups = [*self._groups, (grouped._grouped, cast(Any, aggregator))]
+        """Add a stream: cogrouped.cogroup(views, add_view).
+
+        A grouped stream that is there already gets this aggregator instead of its own.
+        """
+        added = (grouped._grouped, cast(Any, aggregator))
+        groups = [added if each[0] is added[0] else each for each in self._groups]
+        if not any(each is added for each in groups):
+            groups.append(added)
         return CogroupedKStream(groups, self._windows)
 
     def windowed_by(self, windows: Windows) -> CogroupedKStream[K, A, Windowed[K]]:

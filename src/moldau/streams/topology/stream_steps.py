@@ -143,12 +143,14 @@ def process(
     stores: tuple[str, ...],
     name: str | None,
 ) -> Handle:
-    """A processor of the user's. Here, and only here, a given name takes no number."""
+    """A processor of the user's. Here, and only here, a given name takes no number.
+
+    The optimiser takes it for one that changes neither key nor value, as Kafka Streams' does
+    (KAFKA-19668) unless told otherwise: names of topics depend on it.
+    """
     new = at.builder.new_name(prefix) if name is None else check_name(name)
     node = GraphNode(new, processor_writer(new, supplier, store_names=stores))
     changes = VALUE if prefix == "KSTREAM-PROCESSVALUES-" else VALUE | KEY
-    node.is_key_changing = "key_serde" in changes
-    node.is_value_changing = not node.is_key_changing
     at.builder.add(node, at.node)
     return replace(at, name=new, node=node, repartitions={}, **changes)
 

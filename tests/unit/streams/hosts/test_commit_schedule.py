@@ -15,14 +15,14 @@ def test_commits_begin_once_per_interval_however_long_they_take() -> None:
     assert schedule.wait_ms(40) == 60
     assert due(schedule, 100)
     # It ends at 130, which does not put off the next one.
-    schedule.begun(100)
+    schedule.committed(100, 130)
     assert not due(schedule, 199)
     assert due(schedule, 200)
 
 
 def test_a_record_after_a_pause_is_committed_at_once() -> None:
     schedule = CommitSchedule(100, now_ms=0)
-    schedule.begun(100)
+    schedule.committed(100, 100)
     assert not due(schedule, 500, has_work=False)
     assert due(schedule, 501)
     assert schedule.wait_ms(501) == 0
@@ -31,3 +31,25 @@ def test_a_record_after_a_pause_is_committed_at_once() -> None:
 def test_a_processor_may_ask_for_a_commit() -> None:
     schedule = CommitSchedule(100, now_ms=0)
     assert schedule.is_due(1, has_work=True, requested=True)
+
+
+def test_a_thread_with_time_to_spare_commits_earlier_when_a_commit_shows_results() -> None:
+    schedule = CommitSchedule(100, now_ms=0, commit_shows=True)
+    schedule.committed(100, 110)
+    # Records wait 40 ms in the mean, and 10 ms for the commit: half the interval.
+    assert schedule.wait_ms(100) == 80
+    assert not due(schedule, 179)
+    assert due(schedule, 180)
+    assert not schedule.is_due(199, has_work=True, requested=False, busy=True)
+    assert schedule.is_due(200, has_work=True, requested=False, busy=True)
+
+
+def test_slow_commits_come_at_most_twice_as_often() -> None:
+    schedule = CommitSchedule(100, now_ms=0, commit_shows=True)
+    schedule.committed(100, 190)
+    assert not due(schedule, 149)
+    assert schedule.wait_ms(100) == 50
+    # One that was slow is forgotten.
+    for begun_ms in range(200, 5_200, 100):
+        schedule.committed(begun_ms, begun_ms + 4)
+    assert 90 <= schedule.wait_ms(5_100) <= 92

@@ -153,7 +153,7 @@ class Step(Processor):
 class StampStreamTime(Processor):
     def process(self, record: Record[Any, Any]) -> None:
         time = self.context.current_stream_time_ms()
-        self.context.forward(record.with_value(f"{record.value}@{time}"))
+        self.context.forward(record.with_value(f"{text_of(record.value)}@{time}"))
 
 
 #: Operations whose values are text, whatever they were before; and functions that keep them.
@@ -301,7 +301,9 @@ class Program:
         return windowed
 
     def _count(self, op: Op) -> Any:
-        return self._input(op).count(store=self._store(op), **self._name(op))
+        # The cases were made with a Materialized for the serdes, which takes a number of its own.
+        store = self._store(op) or Materialized()
+        return self._input(op).count(store=store, **self._name(op))
 
     def _reduce(self, op: Op) -> Any:
         functions = [combiner(op[each]) for each in ("adder", "subtractor") if each in op]

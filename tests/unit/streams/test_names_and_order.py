@@ -1,0 +1,112 @@
+"""Names, numbers and orders that differed from Kafka Streams', found by random cases.
+
+tests/conformance/test_streams_random_cases.py compares them with Kafka Streams itself, where it is.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from moldau.streams import (
+    Materialized,
+    Processor,
+    SessionWindows,
+    SlidingWindows,
+    StreamsBuilder,
+    Suppressed,
+    TimeWindows,
+    TopologyTestDriver,
+)
+from moldau.streams.machine.topic_queues import TopicQueues
+from moldau.streams.records import Produced
+
+TEXT: dict[str, Any] = {"key_serde": "string", "value_serde": "string"}
+
+
+def store_number(builder: StreamsBuilder) -> int:
+    found = re.search(r"AGGREGATE-STATE-STORE-(\d+)", builder.build().describe())
+    assert found is not None
+    return int(found[1])
+
+
+@pytest.mark.parametrize("windows", [None, TimeWindows(size=5), SessionWindows(inactivity_gap=5)])
+def test_a_count_with_settings_of_its_store_takes_a_number_more(windows: Any) -> None:
+    for store, number in ((None, 1), (Materialized(caching=False), 2)):
+        builder = StreamsBuilder()
+        grouped = builder.stream("in", **TEXT).group_by_key()
+        (grouped if windows is None else grouped.windowed_by(windows)).count(store=store)
+        assert store_number(builder) == number
+
+
+def test_a_count_of_sliding_windows_takes_none() -> None:
+    builder = StreamsBuilder()
+    grouped = builder.stream("in", **TEXT).group_by_key()
+    windowed = grouped.windowed_by(SlidingWindows(time_difference=5))
+    windowed.count(store=Materialized(caching=False))
+    assert store_number(builder) == 1
+
+
+def test_a_stream_that_is_cogrouped_twice_has_the_later_aggregator() -> None:
+    builder = StreamsBuilder()
+    grouped = builder.stream("in", **TEXT).group_by_key()
+    other = builder.stream("other", **TEXT).group_by_key()
+    (
+        grouped.cogroup(lambda key, value, total: total + "-")
+        .cogroup(other, lambda key, value, total: total + "o")
+        .cogroup(grouped, lambda key, value, total: total + value)
+        .aggregate(str, store=Materialized(value_serde="string"))
+        .to_stream()
+        .to("out", **TEXT)
+    )
+    with TopologyTestDriver(builder.build()) as driver:
+        driver.input_topic("in").pipe_input("k", "v")
+        driver.input_topic("other").pipe_input("k", "w")
+        found = driver.output_topic("out").read_key_values()
+    assert found == [("k", "v"), ("k", "vo")]
+
+
+def test_processors_do_not_count_as_changers_of_keys_for_the_optimiser() -> None:
+    builder = StreamsBuilder()
+    stream = builder.stream("in", **TEXT).process(Processor)
+    stream.group_by_key(**TEXT).count(store="a")
+    stream.group_by_key(**TEXT).count(store="b")
+    described = builder.build(optimization="all").describe()
+    assert "(topics: [a-repartition])" in described
+    assert "(topics: [b-repartition])" in described
+
+
+def test_an_update_that_is_let_go_still_counts_as_held_for_joins() -> None:
+    builder = StreamsBuilder()
+    table = builder.table("in", **TEXT).suppress(Suppressed.until_time_limit(0))
+    joined = table.left_join(table, lambda one, two: f"{one}-{two}")
+    joined.to_stream().to("out", **TEXT)
+    with TopologyTestDriver(builder.build(), config={"statestore.cache.max.bytes": 0}) as driver:
+        driver.input_topic("in").pipe_input("k", "v", timestamp=5)
+        assert driver.output_topic("out").read_key_values() == [("k", "v-None")]
+
+
+def test_children_are_in_the_order_of_a_balanced_tree() -> None:
+    builder = StreamsBuilder()
+    table = builder.table("left", **TEXT, store=Materialized(name="v0", history=5))
+    first = table.left_join(table, max, foreign_key=str, store=Materialized(name="st1", **TEXT))
+    joined = table.join(first, max, foreign_key=str, name="name2")
+    joined.to_stream().to("out", **TEXT)
+    children = (
+        "name2-subscription-registration-processor",
+        "KTABLE-FK-JOIN-SUBSCRIPTION-PROCESSOR-0000000009",
+        "KTABLE-FK-JOIN-SUBSCRIPTION-REGISTRATION-0000000003",
+    )
+    assert f"--> {', '.join(children)}" in builder.build(optimization="all").describe()
+
+
+def test_topics_with_the_same_time_come_in_the_order_of_a_java_heap() -> None:
+    queues = TopicQueues()
+    for topic, time in (("a", 1), ("b", 1), ("c", 1), ("d", 0), ("a", 1), ("b", 2)):
+        queues.add(Produced(topic, None, None, time))
+    taken = []
+    while (record := queues.take()) is not None:
+        taken.append((record.topic, record.timestamp))
+    assert taken == [("d", 0), ("b", 1), ("c", 1), ("a", 1), ("a", 1), ("b", 2)]
