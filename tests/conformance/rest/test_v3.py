@@ -78,6 +78,13 @@ def test_a_topic_from_creation_to_deletion(proxy: Proxy) -> None:
     assert fewer["error_code"] == 40002
     allowed = proxy.ask("GET", f"{path}/created?include_authorized_operations=true")
     assert "WRITE" in allowed["authorized_operations"]
+    for query, shown in (("", False), ("?includeAuthorizedOperations=true", True)):
+        (found,) = [
+            each
+            for each in proxy.ask("GET", f"{path}{query}")["data"]
+            if each["topic_name"] == "created"
+        ]
+        assert ("WRITE" in found["authorized_operations"]) == shown
     proxy.ask("DELETE", f"{path}/created", status=204)
     # Kafka's answer comes before its metadata forgets the topic.
     wait_until(lambda: proxy.send("GET", f"{path}/created").status_code == 404, timeout=30)
@@ -89,7 +96,9 @@ def test_a_topic_from_creation_to_deletion(proxy: Proxy) -> None:
 @pytest.mark.parametrize(
     ("body", "status", "code"),
     [
-        ({"topic_name": "a b"}, 400, 40002),
+        ({"topic_name": "a b"}, 422, 42206),
+        ({"topic_name": ".."}, 422, 42206),
+        ({"topic_name": "a" * 250}, 422, 42206),
         ({"topic_name": "x", "replication_factor": 99}, 400, 40002),
         ({"topic_name": "x", "partitions_count": 0}, 400, 40002),
         ({"topic_name": "x", "partitions_count": "A"}, 400, 400),
@@ -103,6 +112,25 @@ def test_a_topic_from_creation_to_deletion(proxy: Proxy) -> None:
 def test_topics_that_cannot_be_created(proxy: Proxy, body: Any, status: int, code: int) -> None:
     answer = proxy.ask("POST", f"{proxy.cluster}/topics", body, status=status)
     assert answer["error_code"] == code
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "detail"),
+    [
+        ("POST", "/topics", "Request body is empty. Data is required."),
+        ("PATCH", "/topics/x", "Request body is empty. Partitions_count is required."),
+        ("POST", "/topics/x/configs:alter", "Null input provided. Data is required."),
+        ("POST", "/topics/-/configs:alter", "Null input provided. Data is required."),
+        ("POST", "/broker-configs:alter", "Null input provided. Data is required."),
+        ("POST", "/acls", "Null input provided. Data is required."),
+        ("POST", "/acls:batch", "Null input provided. Data is required."),
+    ],
+)
+def test_a_missing_body_is_named(proxy: Proxy, method: str, path: str, detail: str) -> None:
+    for body in (b"", b"null"):
+        answer = proxy.send(method, proxy.cluster + path, body)
+        assert answer.status_code == 422
+        assert answer.json() == {"error_code": 42206, "message": f"Payload error. {detail}"}
 
 
 def test_partitions_and_replicas(proxy: Proxy) -> None:

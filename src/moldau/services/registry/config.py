@@ -32,6 +32,17 @@ logger = logging.getLogger(__name__)
 _TOPIC_CONFIG: Final = "kafkastore.topic.config."
 _LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 
+#: What is listed in pages.
+_LIMITED: Final = (
+    "schema",
+    "subject",
+    "subject.version",
+    "context",
+    "kek",
+    "dek.subject",
+    "dek.version",
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegistryConfig:
@@ -41,6 +52,7 @@ class RegistryConfig:
     defaults: ServerDefaults
     topic: str
     keys_topic: str
+    keys_max: int
     topic_configs: Mapping[str, str]
     replication_factor: int
     skip_topic_validation: bool
@@ -100,6 +112,7 @@ class RegistryConfig:
             ),
             topic=values["kafkastore.topic"],
             keys_topic=values["dek.registry.topic"],
+            keys_max=values["dek.registry.max.keys"],
             topic_configs={
                 name.removeprefix(_TOPIC_CONFIG): text
                 for name, text in properties.items()
@@ -129,7 +142,7 @@ class RegistryConfig:
                 kind: min(
                     values[f"{kind}.search.max.limit"], values[f"{kind}.search.default.limit"]
                 )
-                for kind in ("schema", "subject", "subject.version", "context", "kek")
+                for kind in _LIMITED
             },
             clients={"bootstrap.servers": servers, **clients},
             kms_params={

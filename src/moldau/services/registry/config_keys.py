@@ -32,7 +32,12 @@ associations.enable                    boolean  true        l
 avro.compatibility.level               string   ""          m
 context.search.default.limit           int      2147483647  l  >=1
 context.search.max.limit               int      2147483647  l  >=1
+dek.registry.max.keys                  int      20000       l  >=0
 dek.registry.topic                     string   _dek_registry_keys h
+dek.subject.search.default.limit       int      2147483647  l  >=1
+dek.subject.search.max.limit           int      2147483647  l  >=1
+dek.version.search.default.limit       int      2147483647  l  >=1
+dek.version.search.max.limit           int      2147483647  l  >=1
 host.name                              string   ""          h
 host.port                              int      -           l
 inter.instance.protocol                string   http        l  {http,https}
@@ -80,6 +85,7 @@ REFUSED: Final = {
     "init.resource.extension.class": _PLUG_IN,
     "schema.providers": _PLUG_IN,
     "kafkastore.update.handlers": _PLUG_IN,
+    "dek.registry.update.handlers": _PLUG_IN,
     "kafkastore.connection.url": "ZooKeeper is not supported: set kafkastore.bootstrap.servers",
 }
 _ENCODER: Final = "sensitive metadata is stored as it is, not encrypted"

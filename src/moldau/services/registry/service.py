@@ -42,7 +42,7 @@ class RegistryService:
     def __init__(self, config: RegistryConfig, languages: Languages) -> None:
         self.config = config
         self.registry = Registry(languages, config.defaults, cache_size=config.cache_size)
-        self.keys = KeyRegistry()
+        self.keys = KeyRegistry(config.keys_max)
         self.leadership = Leadership(
             config,
             SchemasJournal(config.topic, self.registry),

@@ -134,3 +134,29 @@ def test_a_former_primary_cannot_replace_a_key() -> None:
     journal.repaired()
     assert journal.repairs() == []
     assert len(journal.opening()) == 1
+
+
+@pytest.mark.parametrize(
+    ("kms_type", "key_id"),
+    [
+        ("aws-kms", "alias/k"),
+        ("azure-kms", "http://v/keys/k"),
+        ("gcp-kms", "cryptoKeys/k"),
+        ("hcvault", "transit/keys/k"),
+    ],
+)
+def test_ids_of_keys_that_no_such_kms_has_are_refused(kms_type: str, key_id: str) -> None:
+    kek = {"name": "k", "kmsType": kms_type, "kmsKeyId": key_id}
+    assert code(lambda: KeyRegistry().create_kek(kek)) == 42271
+
+
+def test_there_are_only_so_many_keys() -> None:
+    keys = KeyRegistry(1)
+    for name in ("k", "l"):
+        act(keys, keys.create_kek({**KEK, "name": name}))
+    assert code(lambda: keys.create_kek({**KEK, "name": "m"})) == 40972
+    for subject in ("s", "t"):
+        body = {"encryptedKeyMaterial": "eA=="}
+        act(keys, keys.create_dek("k", subject, body, rewrap=False))
+    assert code(lambda: keys.create_dek("k", "u", body, rewrap=False)) == 40972
+    assert code(lambda: keys.create_dek("k", "a\x85b", body, rewrap=False)) == 42271

@@ -30,8 +30,8 @@ class KeysApi:
         self._keys = service.keys
         self._services = KeyServices(service.config.kms_params)
 
-    def _page(self, request: Request, items: list[Any]) -> list[Any]:
-        return paged(request, items, self._service.config.limits["kek"])
+    def _page(self, request: Request, items: list[Any], kind: str) -> list[Any]:
+        return paged(request, items, self._service.config.limits[kind])
 
     # KEKs.
 
@@ -39,7 +39,7 @@ class KeysApi:
         prefixes = [prefix_of(request, "")] if "context" in request.path else []
         prefixes = prefixes or request.query.get("subjectPrefix", [])
         names = self._keys.kek_names(prefixes, deleted=request.flag("deleted"))
-        return self._page(request, names)
+        return self._page(request, names, "kek")
 
     def get_kek(self, request: Request) -> dict[str, Any]:
         return self._keys.kek(request.path["name"], deleted=request.flag("deleted")).to_json()
@@ -77,11 +77,11 @@ class KeysApi:
 
     def list_subjects(self, request: Request) -> list[str]:
         subjects = self._keys.dek_subjects(request.path["name"], deleted=request.flag("deleted"))
-        return self._page(request, subjects)
+        return self._page(request, subjects, "dek.subject")
 
     def list_versions(self, request: Request) -> list[int]:
         versions = self._keys.dek_versions(*self._address(request), deleted=request.flag("deleted"))
-        return self._page(request, versions)
+        return self._page(request, versions, "dek.version")
 
     async def get_dek(self, request: Request) -> dict[str, Any]:
         version = version_of(request) if "version" in request.path else LATEST

@@ -6,7 +6,8 @@ Only `replay` changes what is remembered.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -32,10 +33,20 @@ __all__ = ["KeyRegistry", "algorithm_of"]
 
 _NAME_LENGTH_MAX: Final = 256
 _KMS_TYPES: Final = {"aws": "aws-kms", "azure": "azure-kms", "gcp": "gcp-kms"}
+#: How the ids of keys begin.
+_KEY_IDS: Final = {
+    "aws-kms": ("arn:aws:kms:",),
+    "azure-kms": ("https://",),
+    "gcp-kms": ("projects/",),
+    "hcvault": ("https://", "http://"),
+}
+KEYS_MAX: Final = 20_000
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 class KeyRegistry:
-    def __init__(self) -> None:
+    def __init__(self, keys_max: int = KEYS_MAX) -> None:
+        self._keys_max = keys_max
         self._keks: dict[str, Kek] = {}
         self._deks: dict[DekId, Dek] = {}
 
@@ -95,6 +106,9 @@ class KeyRegistry:
             raise _invalid("kmsKeyId")
         if not kms_type:
             raise _invalid("kmsType")
+        if not kms_key_id.startswith(_KEY_IDS.get(kms_type, ("",))):
+            raise _invalid("kmsKeyId")
+        self._check_count(self._keks)
         kek = Kek(
             name=name,
             kms_type=_normalized(kms_type),
@@ -109,6 +123,10 @@ class KeyRegistry:
         if old is not None and (old.deleted == kek.deleted or not old.equals_but_for_time(kek)):
             raise _exists(name)
         return Decision((KeySet(name, kek),), kek)
+
+    def _check_count(self, keys: Collection[object]) -> None:
+        if len(keys) > self._keys_max:
+            raise RegistryError(409, 40972, f"A maximum of {self._keys_max} keys already exist")
 
     def update_kek(self, name: str, body: Mapping[str, Any]) -> Decision[Kek]:
         old = self.kek(name, deleted=False)
@@ -197,10 +215,11 @@ class KeyRegistry:
     ) -> Decision[Dek]:
         if not _is_name(kek_name):
             raise _invalid("name")
-        if not subject or any(ord(each) < 0x20 for each in subject):
+        if not subject or _CONTROL.search(subject):
             raise _invalid("subject")
         deleted = boolean_field(body, "deleted") or False
         self.kek(kek_name, deleted=deleted)
+        self._check_count(self._deks)
         algorithm = algorithm_of(text_field(body, "algorithm"))
         id = DekId(kek_name, subject, algorithm, requested_version(body))
         material = text_field(body, "encryptedKeyMaterial")

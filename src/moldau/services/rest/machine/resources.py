@@ -122,9 +122,9 @@ class Resources:
         is_internal: bool,
         replication_factor: int,
         partitions_count: int,
-        authorized_operations: Iterable[str] | None = None,
+        authorized_operations: Iterable[str] = (),
     ) -> Json:
-        body = self._head("KafkaTopic", ("topics", name), ("topic", name)) | {
+        return self._head("KafkaTopic", ("topics", name), ("topic", name)) | {
             "topic_name": name,
             "is_internal": is_internal,
             "replication_factor": replication_factor,
@@ -134,21 +134,16 @@ class Resources:
             "partition_reassignments": self.related(
                 "topics", name, "partitions", "-", "reassignment"
             ),
+            "authorized_operations": sorted(authorized_operations),
         }
-        if authorized_operations is not None:
-            body["authorized_operations"] = sorted(authorized_operations)
-        return body
 
     def described_topic(self, found: TopicDescription) -> Json:
-        operations = found.authorized_operations
         return self.topic(
             found.name,
             is_internal=found.is_internal,
             replication_factor=len(found.partitions[0].replicas) if found.partitions else 0,
             partitions_count=len(found.partitions),
-            authorized_operations=None
-            if operations is None
-            else [each.name for each in operations],
+            authorized_operations=[each.name for each in found.authorized_operations or ()],
         )
 
     def partition(self, topic: str, found: TopicPartitionInfo) -> Json:

@@ -14,7 +14,7 @@ ClusterData: cluster_id controller@ acls@ brokers@ broker_configs@ consumer_grou
 BrokerData: cluster_id broker_id:int host:string? port:int? rack:string? configs@
   partition_replicas@
 TopicData: cluster_id topic_name is_internal:bool replication_factor:int partitions_count:int
-  partitions@ configs@ partition_reassignments@
+  partitions@ configs@ partition_reassignments@ authorized_operations:array
 PartitionData: cluster_id topic_name partition_id:int leader@ replicas@ reassignment@
 PartitionWithOffsetsData: cluster_id topic_name partition_id:int earliest_offset:long
   latest_offset:long

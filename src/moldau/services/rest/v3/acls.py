@@ -23,7 +23,7 @@ from moldau.http.request import Answer, Request
 from moldau.services.rest.backend import Backend
 from moldau.services.rest.machine import bodies
 from moldau.services.rest.machine.errors import bad_request
-from moldau.services.rest.v3.routing import CLUSTER, v3
+from moldau.services.rest.v3.routing import CLUSTER, object_body, v3
 
 __all__ = ["AclHandlers"]
 
@@ -73,14 +73,14 @@ class AclHandlers:
             return call.resources.collection("KafkaAcl", data, url)
 
     async def _create(self, request: Request) -> Answer:
-        binding = _binding(bodies.mapping(await request.json()))
+        binding = _binding(await object_body(request))
         async with self._backend.v3(request) as call:
             await call.clients.admin.create_acls([binding])
             location = call.resources.acl(binding)["metadata"]["self"]
             return Answer(status=201, body=b"", headers={"Location": location})
 
     async def _create_all(self, request: Request) -> Answer:
-        body = bodies.mapping(await request.json())
+        body = await object_body(request)
         data = bodies.items(body, "data")
         if data is None:
             bodies.required(body, "data")

@@ -14,7 +14,7 @@ from moldau.http.request import Answer, Request
 from moldau.services.rest.backend import Backend, V3Call
 from moldau.services.rest.machine import bodies
 from moldau.services.rest.machine.errors import bad_request
-from moldau.services.rest.v3.routing import CLUSTER, v3
+from moldau.services.rest.v3.routing import CLUSTER, object_body, v3
 
 __all__ = ["ConfigHandlers"]
 
@@ -82,7 +82,7 @@ class ConfigHandlers:
             return _shown(call, request, await _entry(call, request))
 
     async def _update(self, request: Request) -> Answer:
-        body = bodies.mapping(await request.json())
+        body = await object_body(request)
         value = bodies.text(body, "value")
         name = request.path["name"]
         async with self._call(request) as call:
@@ -101,7 +101,7 @@ class ConfigHandlers:
             return Answer(status=204)
 
     async def _alter(self, request: Request) -> Answer:
-        body = bodies.mapping(await request.json())
+        body = await object_body(request)
         changes = _changes(body)
         validate_only = bodies.boolean(body, "validate_only")
         async with self._call(request) as call:
@@ -148,7 +148,7 @@ class ConfigHandlers:
             return call.resources.collection("KafkaBrokerConfig", data, url)
 
     async def _alter_topics(self, request: Request) -> Answer:
-        body = bodies.mapping(await request.json())
+        body = await object_body(request)
         validate_only = bodies.boolean(body, "validate_only")
         changes: dict[ConfigResource, list[AlterConfigOp]] = {}
         for each in bodies.items(body, "data") or ():

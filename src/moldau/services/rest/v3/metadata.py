@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import replace
+from typing import Any, Final
 
 from moldau.client import NewPartitions, NewTopic, OffsetSpec, TopicPartition
 from moldau.client.admin import AsyncAdmin, TopicDescription, TopicPartitionInfo
@@ -12,12 +14,18 @@ from moldau.http.machine.routes import Parameter, Route
 from moldau.http.request import Answer, Request
 from moldau.services.rest.backend import Backend
 from moldau.services.rest.machine import bodies
-from moldau.services.rest.machine.errors import bad_request, constraint, partition_not_found
-from moldau.services.rest.v3.routing import CLUSTER, v3
+from moldau.services.rest.machine.errors import (
+    bad_request,
+    constraint,
+    invalid_payload,
+    partition_not_found,
+)
+from moldau.services.rest.v3.routing import CLUSTER, object_body, v3
 
 __all__ = ["MetadataHandlers"]
 
 _REPLICAS_MAX = 32767
+_NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
 
 class MetadataHandlers:
@@ -49,7 +57,8 @@ class MetadataHandlers:
             v3("GET", f"{broker}/partition-replicas", self._replicas_of_broker,
                "List the replicas on a broker", tag="replica", answer="ReplicaDataList"),
             v3("GET", f"{CLUSTER}/topics", self._topics, "List topics", tag="topic",
-               answer="TopicDataList"),
+               answer="TopicDataList",
+               parameters=(replace(operations, name="includeAuthorizedOperations"),)),
             v3("POST", f"{CLUSTER}/topics", self._create, "Create a topic", tag="topic",
                answer="TopicData", status=201, body="CreateTopicRequestData"),
             v3("GET", topic, self._topic, "Show a topic", tag="topic", answer="TopicData",
@@ -120,7 +129,8 @@ class MetadataHandlers:
 
     async def _topics(self, request: Request) -> Any:
         async with self._backend.v3(request) as call:
-            topics = await _all_topics(call.clients.admin)
+            include = request.flag("includeAuthorizedOperations")
+            topics = await _all_topics(call.clients.admin, include_authorized_operations=include)
             return call.resources.collection(
                 "KafkaTopic",
                 map(call.resources.described_topic, topics),
@@ -128,7 +138,7 @@ class MetadataHandlers:
             )
 
     async def _create(self, request: Request) -> Answer:
-        body = bodies.mapping(await request.json())
+        body = await object_body(request, "Request body is empty. Data is required.")
         validate_only = bodies.boolean(body, "validate_only")
         new = _new_topic(body)
         async with self._backend.v3(request) as call:
@@ -156,7 +166,7 @@ class MetadataHandlers:
             return call.resources.described_topic(found[name])
 
     async def _extend(self, request: Request) -> Any:
-        body = bodies.mapping(await request.json())
+        body = await object_body(request, "Request body is empty. Partitions_count is required.")
         bodies.required(body, "partitions_count")
         count = bodies.integer(body, "partitions_count")
         if count is None or count < 1:
@@ -265,6 +275,8 @@ def _new_topic(body: Mapping[str, Any]) -> NewTopic:
     """Raises HttpError."""
     bodies.required(body, "topic_name")
     name = bodies.text(body, "topic_name") or ""
+    if not _NAME.fullmatch(name) or name in (".", ".."):
+        raise invalid_payload("Invalid topic name.")
     count = bodies.integer(body, "partitions_count")
     factor = bodies.integer(body, "replication_factor")
     if factor is not None and not -1 <= factor <= _REPLICAS_MAX:
@@ -303,12 +315,16 @@ def _assignments(body: Mapping[str, Any]) -> dict[int, list[int]] | None:
     return found or None
 
 
-async def _all_topics(admin: AsyncAdmin) -> list[TopicDescription]:
+async def _all_topics(
+    admin: AsyncAdmin, *, include_authorized_operations: bool = False
+) -> list[TopicDescription]:
     names = sorted(await admin.list_topics(list_internal=True))
     if not names:
         return []
     # One that is deleted meanwhile is left out.
-    found = await admin.describe_topics(names, check=False)
+    found = await admin.describe_topics(
+        names, include_authorized_operations=include_authorized_operations, check=False
+    )
     return [found.values_by_key[name] for name in names if name in found.values_by_key]
 
 

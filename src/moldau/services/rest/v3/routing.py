@@ -7,8 +7,11 @@ from dataclasses import replace
 from typing import Any, Final
 
 from moldau.http.machine.routes import Parameter, Route
+from moldau.http.request import Request
+from moldau.services.rest.machine import bodies
+from moldau.services.rest.machine.errors import invalid_payload
 
-__all__ = ["both_prefixes", "resource", "v3"]
+__all__ = ["both_prefixes", "object_body", "resource", "v3"]
 
 CLUSTER: Final = "/clusters/{cluster_id}"
 
@@ -54,3 +57,12 @@ def both_prefixes(routes: Iterable[Route]) -> list[Route]:
         found.append(replace(each, path=f"/v3{each.path}"))
         found.append(replace(each, path=f"/kafka/v3{each.path}", hidden=True))
     return found
+
+
+async def object_body(
+    request: Request, missing: str = "Null input provided. Data is required."
+) -> Mapping[str, Any]:
+    """Raises HttpError; `missing` says what a request without a body lacks."""
+    if (await request.body()).strip() in (b"", b"null"):
+        raise invalid_payload(missing)
+    return bodies.mapping(await request.json())
