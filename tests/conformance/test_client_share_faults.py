@@ -171,10 +171,15 @@ def test_an_application_that_stays_away_is_taken_back(node: Broker) -> None:
 
 
 @pytest.mark.long("kills a node; test_share_group kills brokers")
-def test_a_leader_that_dies_loses_no_record() -> None:
+@pytest.mark.parametrize("acquire_mode", ["batch_optimized", "record_limit"])
+def test_a_leader_that_dies_loses_no_record(acquire_mode: str) -> None:
+    settings = {
+        "share_acknowledgement_mode": "explicit",
+        "share_acquire_mode": acquire_mode,
+    }
     with Cluster(config=CONFIG) as cluster:
         topic, group = prepare(cluster, *map(str, range(10)))
-        with consumer_of(cluster, group, topic, share_acknowledgement_mode="explicit") as consumer:
+        with consumer_of(cluster, group, topic, **settings) as consumer:
             first = take(consumer, 10)
             for record in first[:5]:
                 consumer.acknowledge(record)

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Protocol, Self
 
-from moldau.messaging.feed import Receiver, ShareFeed, Token, TopicFeed
+from moldau.messaging.feed import Feed, Receiver, Token
 from moldau.messaging.machine.errors import IllegalStateError
 from moldau.messaging.machine.messages import Message
 
@@ -35,7 +35,7 @@ class MessageConsumer:
     def __init__(
         self,
         session: Receiving,
-        feed: ShareFeed | TopicFeed,
+        feed: Feed,
         receiver: Receiver,
         release: Callable[[], None],
     ) -> None:

@@ -6,24 +6,21 @@ the end of its topic, for consumers elsewhere, with growing pauses. The share co
 it has read until it is settled, and its locks are renewed meanwhile; messages before their delivery
 time are held here.
 
-`TopicFeed` is a consumer without a group, for one subscription that is not durable.
+`topic_feed.py` has the feed of one subscription that is not durable.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections import deque
 from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any, Final
 
 from moldau.client import (
     AcknowledgeType,
-    Consumer,
     KafkaError,
     ShareConsumer,
-    TopicPartition,
     WakeupError,
 )
 from moldau.client.errors import IllegalStateError as NotGivenError
@@ -34,24 +31,24 @@ from moldau.messaging.machine.destinations import Destination
 from moldau.messaging.machine.errors import MessageFormatError, MessagingError
 from moldau.messaging.machine.messages import Message
 from moldau.messaging.machine.notes import note_key
-from moldau.messaging.machine.records import ATTEMPTS, CONNECTION, DELIVERY_TIME, read_message
+from moldau.messaging.machine.records import ATTEMPTS, DELIVERY_TIME, read_message
 from moldau.messaging.machine.rounds import Rounds
 from moldau.messaging.machine.selector import Selector
 
-__all__ = ["Receiver", "ShareFeed", "Token", "TopicFeed"]
+__all__ = ["Feed", "Receiver", "ShareFeed", "Token"]
 
 #: Messages that wait for their delivery time; more wait in the log.
 HELD_MAX: Final = 1000
 #: Less if locks are short: a third of their duration.
 _RENEW_S: Final = 8.0
-_POLL_S: Final = 1.0
+POLL_S: Final = 1.0
 #: While consumers have messages, which they may acknowledge at any time.
 _BUSY_POLL_S: Final = 0.05
 _PAUSE_S: Final = 0.02
 _BUSY_PAUSE_S_MAX: Final = 0.1
-_PAUSE_S_MAX: Final = 0.25
+PAUSE_S_MAX: Final = 0.25
 _COMMIT_S: Final = 10.0
-_RETRY_S: Final = 0.5
+RETRY_S: Final = 0.5
 _JOIN_S: Final = 15.0
 _PUT_BACK_MS: Final = 100
 _PUT_BACK_MS_MAX: Final = 10_000
@@ -60,7 +57,7 @@ _PUT_BACK_MS_MAX: Final = 10_000
 class Token:
     """A message that was read, and what became of it. Settled once, by any thread."""
 
-    def __init__(self, feed: ShareFeed | TopicFeed, record: Any, message: Message) -> None:
+    def __init__(self, feed: Feed, record: Any, message: Message) -> None:
         self._feed = feed
         self.record = record
         self.message = message
@@ -87,7 +84,7 @@ class Receiver:
         return self.selector is None or self.selector(message.selector_values())
 
 
-class _Feed:
+class Feed:
     """What both have: a thread, a condition, and receivers."""
 
     def __init__(self, context: Context, destination: Destination) -> None:
@@ -108,6 +105,10 @@ class _Feed:
     def settle_all(self, tokens: Iterable[Token], accepted: bool) -> None:
         for token in tokens:
             self.settle(token, accepted)
+
+    def flush(self, timeout: float) -> bool:
+        """Wait until everything that was settled is acknowledged to the broker."""
+        raise NotImplementedError
 
     def take(self, receiver: Receiver, timeout: float | None) -> Token | None:
         """The next message; None after the timeout, or when the feed is closed."""
@@ -150,7 +151,7 @@ class _Feed:
             self._thread.join(_JOIN_S)
 
 
-class ShareFeed(_Feed):
+class ShareFeed(Feed):
     def __init__(self, context: Context, destination: Destination, group: str) -> None:
         super().__init__(context, destination)
         self.group = group
@@ -211,7 +212,6 @@ class ShareFeed(_Feed):
                 self.settle(token, accepted)
 
     def flush(self, timeout: float) -> bool:
-        """Wait until everything that was settled is acknowledged to the broker."""
         deadline = time.monotonic() + timeout
         with self.changed:
             while self._settled and not self._closing:
@@ -245,7 +245,7 @@ class ShareFeed(_Feed):
             except (KafkaError, MessagingError) as error:
                 self.context.report(error)
                 with self.changed:
-                    self.changed.wait(_RETRY_S)
+                    self.changed.wait(RETRY_S)
         try:
             with self.changed:
                 settled = [(each.record, each.outcome) for each in self._tokens.values()]
@@ -270,7 +270,7 @@ class ShareFeed(_Feed):
             if self._closing or self._settled:
                 return
             if not self._is_wanted():
-                self.changed.wait(self._idle_s(_PAUSE_S_MAX))
+                self.changed.wait(self._idle_s(PAUSE_S_MAX))
                 return
             left_s = self._poll_after_s - time.monotonic()
             if left_s > 0:
@@ -378,7 +378,7 @@ class ShareFeed(_Feed):
                 return
             self._polling = True
         try:
-            records = list(self._consumer.poll(self._idle_s(_BUSY_POLL_S if is_busy else _POLL_S)))
+            records = list(self._consumer.poll(self._idle_s(_BUSY_POLL_S if is_busy else POLL_S)))
         finally:
             with self.changed:
                 self._polling = False
@@ -473,7 +473,7 @@ class ShareFeed(_Feed):
         except MessagingError as error:
             self.context.report(error)
             self._unsent.append((token, dead_letter))
-            self._unsent_s = time.monotonic() + _RETRY_S
+            self._unsent_s = time.monotonic() + RETRY_S
             return
         self.settle(token, accepted=True)
 
@@ -490,116 +490,3 @@ class ShareFeed(_Feed):
         if passes < 7:
             headers.append(("JMSXPasses", b""))
         self.context.copy(record, record.topic, headers)
-
-
-class TopicFeed(_Feed):
-    """A subscription that begins now and is gone with its consumer."""
-
-    def __init__(self, context: Context, destination: Destination, receiver: Receiver) -> None:
-        super().__init__(context, destination)
-        self._receiver = receiver
-        self._held: Timed[Token] = Timed()
-        self._consumer: Consumer[bytes | None, bytes | None] = Consumer(
-            {
-                **context.client_settings,
-                "isolation.level": "read_committed",
-                "enable.auto.commit": "false",
-                "auto.offset.reset": "earliest",
-                "max.poll.records": "100",
-            }
-        )
-        self._partitions = context.partitions(destination.name)
-        self._consumer.assign(self._partitions)
-        ends = self._consumer.end_offsets(self._partitions)
-        for key, offset in ends.items():
-            self._consumer.seek(key, offset)
-        self._looked_s = time.monotonic()
-        self._again: deque[Token] = deque()
-
-    def settle(self, token: Token, accepted: bool) -> None:
-        """A message that is not accepted is received again, by the same consumer."""
-        with self.changed:
-            if token.outcome is not None:
-                return
-            if accepted:
-                token.outcome = AcknowledgeType.ACCEPT
-                return
-            token.message = self._read(token.record, token.message.delivery_count + 1)
-            if token.message.delivery_count <= self.context.settings.max_deliveries:
-                self._receiver.buffer.put_back(token)
-                self.changed.notify_all()
-                return
-            token.outcome = AcknowledgeType.REJECT
-        count = token.message.delivery_count - 1
-        self.context.dead_letter(
-            token.record, f"delivered {count} times without an acknowledgement"
-        )
-
-    def flush(self, timeout: float) -> bool:
-        return True
-
-    def close(self) -> None:
-        with self.changed:
-            self._closing = True
-            self.changed.notify_all()
-        self._consumer.wakeup()
-        self._join()
-
-    def _run(self) -> None:
-        while not self._closing:
-            try:
-                for token in self._held.due(now_ms()):
-                    self._hand_out(token)
-                with self.changed:
-                    if not self._receiver.buffer.room or len(self._held) >= HELD_MAX:
-                        self.changed.wait(_PAUSE_S_MAX)
-                        continue
-                self._find_partitions()
-                for record in self._consumer.poll(0.1 if len(self._held) else _POLL_S):
-                    self._take_in(record)
-            except WakeupError:
-                continue
-            except (KafkaError, MessagingError) as error:
-                self.context.report(error)
-                with self.changed:
-                    self.changed.wait(_RETRY_S)
-        try:
-            self._consumer.close(5)
-        except (KafkaError, WakeupError) as error:
-            self.context.report(error)
-
-    def _find_partitions(self) -> None:
-        if time.monotonic() - self._looked_s < 10:
-            return
-        self._looked_s = time.monotonic()
-        found = self._consumer.partitions_for(self.destination.name)
-        new = [
-            TopicPartition(each.topic, each.partition)
-            for each in found
-            if TopicPartition(each.topic, each.partition) not in self._partitions
-        ]
-        if new:
-            self._partitions = [*self._partitions, *new]
-            self._consumer.assign(self._partitions)
-            self._consumer.seek_to_beginning(new)
-
-    def _take_in(self, record: Any) -> None:
-        try:
-            message = self._read(record, 1)
-        except MessageFormatError as error:
-            self.context.dead_letter(record, str(error))
-            return
-        own = (CONNECTION, self.context.id.encode()) in (record.headers or ())
-        if self._is_expired(message) or (own and self._receiver.no_local):
-            return
-        token = Token(self, record, message)
-        if message.delivery_time > now_ms():
-            self._held.put(token)
-        else:
-            self._hand_out(token)
-
-    def _hand_out(self, token: Token) -> None:
-        if self._receiver.wants(token.message):
-            with self.changed:
-                self._receiver.buffer.put(token)
-                self.changed.notify_all()

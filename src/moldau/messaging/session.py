@@ -14,7 +14,7 @@ from moldau.client import KafkaError, Producer
 from moldau.messaging.browser import QueueBrowser
 from moldau.messaging.consumer import MessageConsumer
 from moldau.messaging.context import Context
-from moldau.messaging.feed import Receiver, ShareFeed, Token, TopicFeed
+from moldau.messaging.feed import Feed, Receiver, ShareFeed, Token
 from moldau.messaging.machine.destinations import (
     Destination,
     Queue,
@@ -39,6 +39,7 @@ from moldau.messaging.machine.messages import (
 )
 from moldau.messaging.machine.selector import parse_selector
 from moldau.messaging.producer import MessageProducer
+from moldau.messaging.topic_feed import TopicFeed
 from moldau.messaging.transaction import SessionTransaction
 
 __all__ = ["AcknowledgeMode", "Session"]
@@ -269,7 +270,7 @@ class Session:
             raise IllegalStateError("a transacted session is rolled back, not recovered")
         self._settle(accepted=False)
 
-    def _settle(self, *, accepted: bool) -> set[ShareFeed | TopicFeed]:
+    def _settle(self, *, accepted: bool) -> set[Feed]:
         with self._lock:
             tokens, self._unacknowledged = self._unacknowledged, []
         if not accepted:

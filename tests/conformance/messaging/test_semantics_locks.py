@@ -26,17 +26,16 @@ def test_messages_come_although_earlier_ones_are_not_acknowledged(
     send(session, queue, "first")
     assert len(texts(consumer, 1)) == 1
     send(session, queue, "second")
-    received = consumer.receive(2.0)
-    assert received is not None
-    assert received.text == "second"
+    assert texts(consumer, 1) == ["second"]
 
 
 def test_others_do_not_wait_for_a_delayed_message(session: Session, queue: Queue) -> None:
     consumer = session.create_consumer(queue)
-    send(session, queue, "later", delivery_delay=4.0)
-    assert consumer.receive(1.0) is None
+    send(session, queue, "later", delivery_delay=600)
+    feed = consumer.feed
+    eventually(lambda: len(feed._held) == 1, what="the delayed message is held")
     send(session, queue, "now")
-    assert texts(consumer, 2) == ["now", "later"]
+    assert texts(consumer, 1) == ["now"]
 
 
 def test_a_message_stays_with_its_consumer_longer_than_its_lock(hasty: BrokerProcess) -> None:
@@ -51,9 +50,9 @@ def test_a_message_stays_with_its_consumer_longer_than_its_lock(hasty: BrokerPro
         consumer = session.create_consumer(queue)
         message: Any = consumer.receive(WAIT_S)
         waiting = other.create_session().create_consumer(queue)
-        assert waiting.receive(HASTY_S * 2.5) is None
+        assert waiting.receive(HASTY_S * 1.6) is None
         message.acknowledge()
-        assert left_in(hasty, queue) == 0
+        eventually(lambda: left_in(hasty, queue) == 0, what="nothing is left")
         assert isinstance(consumer.feed, ShareFeed)
         assert consumer.feed.refused == 0
 
@@ -84,7 +83,7 @@ def test_a_message_whose_lock_is_lost_goes_to_others(hasty: BrokerProcess) -> No
         assert texts(consumer, 1) == ["good"]
         lost.acknowledge()
         assert feed.refused == 1
-        assert left_in(hasty, queue) == 0
+        eventually(lambda: left_in(hasty, queue) == 0, what="nothing is left")
 
 
 def test_a_slow_listener_does_not_stop_others(

@@ -160,8 +160,13 @@ class ShareNodes:
                 self._kick_node(state, led.get(state.node_id, []))
 
     def _choose_node(self, led: Mapping[int, Any]) -> None:
-        if self._settings.share_acquire_mode != RECORD_LIMIT or self._acquiring is not None:
+        if self._settings.share_acquire_mode != RECORD_LIMIT:
             return
+        if self._acquiring is not None:
+            if self._node(self._acquiring).task is not None:
+                return
+            # It was to wait before it is asked again, and may lead nothing any more.
+            self._acquiring = None
         ordered = sorted(led, key=lambda node_id: (node_id <= self._last_acquired, node_id))
         for node_id in ordered:
             if self._node(node_id).task is None:
