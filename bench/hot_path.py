@@ -193,10 +193,14 @@ class _Hosting:
 
 def instructions(kind: str, variant: str, batch_size: int) -> float:
     """Per request."""
+    return counted("bench.hot_path", kind, variant, str(batch_size)) / REQUESTS
+
+
+def counted(module: str, *arguments: str) -> int:
+    """The instructions of a module's run inside COUNTED."""
     command = [
         "valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null",
-        f"--toggle-collect={COUNTED}", sys.executable, "-m", "bench.hot_path",
-        kind, variant, str(batch_size),
+        f"--toggle-collect={COUNTED}", sys.executable, "-m", module, *arguments,
     ]  # fmt: skip
     environment = {
         "PYTHONHASHSEED": "0", "PYTHONPATH": f"{ROOT}/tests:{ROOT}", "PATH": "/usr/bin:/bin",
@@ -207,7 +211,7 @@ def instructions(kind: str, variant: str, batch_size: int) -> float:
     found = re.search(r"Collected : (\d+)", ended.stderr)
     if found is None or int(found[1]) == 0:
         raise SystemExit(f"callgrind counted nothing:\n{ended.stderr[-3000:]}")
-    return int(found[1]) / REQUESTS
+    return int(found[1])
 
 
 if __name__ == "__main__":
