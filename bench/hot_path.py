@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from functools import reduce
 from itertools import count
@@ -34,8 +35,8 @@ COUNTED = "functools_reduce"
 VARIANTS = ("bare", "metrics", "acls", "audit")
 
 
-def work(kind: str, variant: str, batch_size: int) -> None:
-    """Handle requests; runs under callgrind."""
+def exchanges(kind: str, variant: str, batch_size: int) -> Callable[[], int]:
+    """A request and its response each time it is called."""
     from moldau.broker.handlers.fetch import FetchHandler
     from moldau.broker.handlers.produce import ProduceHandler
     from moldau.broker.metrics.node import NodeMetrics
@@ -109,16 +110,22 @@ def work(kind: str, variant: str, batch_size: int) -> None:
         _Hosting(), served, ConnectionInfo(), dispatcher, request_bytes_max=1 << 20
     )
 
-    def exchange(sent: bytes) -> int:
+    def exchange(sent: bytes = frame) -> int:
         client.sendall(len(sent).to_bytes(4, "big") + sent)
         connection._on_readable()
         return len(client.recv(1 << 20))
 
     # Everything that is made with the first request is made before.
     exchange(produce_frame)
-    exchange(frame)
-    exchange(frame)
-    reduce(lambda total, _: total + exchange(frame), range(REQUESTS), 0)
+    exchange()
+    exchange()
+    return exchange
+
+
+def work(kind: str, variant: str, batch_size: int) -> None:
+    """Handle requests; runs under callgrind."""
+    exchange = exchanges(kind, variant, batch_size)
+    reduce(lambda total, _: total + exchange(), range(REQUESTS), 0)
 
 
 def _guard(variant: str, folder: Path, names: dict[UUID, str]) -> Any:
@@ -193,10 +200,14 @@ class _Hosting:
 
 def instructions(kind: str, variant: str, batch_size: int) -> float:
     """Per request."""
+    return counted("bench.hot_path", kind, variant, str(batch_size)) / REQUESTS
+
+
+def counted(module: str, *arguments: str) -> int:
+    """The instructions of a module's run inside COUNTED."""
     command = [
         "valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null",
-        f"--toggle-collect={COUNTED}", sys.executable, "-m", "bench.hot_path",
-        kind, variant, str(batch_size),
+        f"--toggle-collect={COUNTED}", sys.executable, "-m", module, *arguments,
     ]  # fmt: skip
     environment = {
         "PYTHONHASHSEED": "0", "PYTHONPATH": f"{ROOT}/tests:{ROOT}", "PATH": "/usr/bin:/bin",
@@ -207,7 +218,7 @@ def instructions(kind: str, variant: str, batch_size: int) -> float:
     found = re.search(r"Collected : (\d+)", ended.stderr)
     if found is None or int(found[1]) == 0:
         raise SystemExit(f"callgrind counted nothing:\n{ended.stderr[-3000:]}")
-    return int(found[1]) / REQUESTS
+    return int(found[1])
 
 
 if __name__ == "__main__":

@@ -262,12 +262,14 @@ def produce(name: str, size: int) -> ProduceRequest:
 
 def test_throttle_times(pair: Pair, limited: Any) -> None:
     for each in pair:
-        each.call(ApiKey.CREATE_TOPICS, 7, create("throttled", 1))
         deadline = time.monotonic() + SECONDS_MAX
         error: int | None = None
         while error != 0:
             assert time.monotonic() < deadline
-            # What other tests have set may throttle this: a new connection is not muted.
+            # What other tests have set may still throttle this, and refuse the topic as well: a new
+            # connection is not muted.
+            with RawConnection(each.socket.getpeername()[1]) as fresh:
+                fresh.call(ApiKey.CREATE_TOPICS, 7, create("throttled", 1))
             with RawConnection(each.socket.getpeername()[1]) as fresh:
                 response = fresh.call(ApiKey.PRODUCE, 12, produce("throttled", 20_000))
             error = response.responses[0].partition_responses[0].error_code

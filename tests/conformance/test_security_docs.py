@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from moldau.broker.config.broker_config import BrokerConfig
-from moldau.client import Admin
+from moldau.client import Admin, Consumer, Producer, TopicPartition
 from moldau.client.config import known_keys
+from moldau.client.encryption import DecryptingDeserializer, KeyRing
+from moldau.client.errors import AuthorizationError
 from moldau.config.properties import load_properties
 from support.issuer import ISSUER, Issuer
 from support.kerberos import REALM, Realm, kerberos_missing
@@ -25,9 +29,8 @@ MECHANISMS = "sasl.enabled.mechanisms"
 BLOCK = re.compile(r"```(\w+)\n(.*?)```", re.DOTALL)
 SECTIONS = dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", TEXT, re.MULTILINE | re.DOTALL))
 KERBEROS = "Kerberos"
-# Examples with folders of the system: test_secrets and test_audit are about them.
-NOT_RUN = ("Secrets", "Audit")
 SETUPS = ["TLS and mutual TLS", "PLAIN", "SCRAM", "OAUTHBEARER", "Delegation tokens"]
+AUDIT, SECRETS, ENCRYPTED = "Audit", "Secrets", "Values that only clients can read"
 
 
 def blocks(section: str, language: str) -> list[str]:
@@ -67,6 +70,8 @@ class Documented:
             "https://issuer.example.com/keys": self._issuer.jwks_url,
             "https://issuer.example.com/token": self._issuer.token_url,
             "https://issuer.example.com": ISSUER,
+            "/run/secrets": str(self.folder / "secrets"),
+            "/var/log/moldau": str(self.folder),
         }
         for old, new in replaced.items():
             text = text.replace(old, new)
@@ -85,10 +90,15 @@ class Documented:
         assert done.returncode == 0, f"{program}\n{done.stdout}{done.stderr}"
         return done.stdout
 
+    @property
+    def client(self) -> dict[str, str]:
+        """What `moldau security init` wrote for its user `client`."""
+        return load_properties((self.folder / "moldau-security/client.properties").read_text())
+
     def append_setups(self) -> None:
         mechanisms: list[str] = []
         with (self.folder / "moldau-security" / "node-1.properties").open("a") as file:
-            for section in SETUPS:
+            for section in (*SETUPS, AUDIT):
                 lines = node_lines(section)
                 mechanisms += lines.pop(MECHANISMS, "").split(",")
                 file.writelines(f"{key}={self.here(value)}\n" for key, value in lines.items())
@@ -137,8 +147,8 @@ def test_commands_for_the_cluster(documented: Documented, section: str) -> None:
 
 
 def test_encrypted_values(documented: Documented) -> None:
-    (make_keys,) = blocks("Values that only clients can read", "bash")
-    (program,) = blocks("Values that only clients can read", "python")
+    (make_keys,) = blocks(ENCRYPTED, "bash")
+    (program,) = blocks(ENCRYPTED, "python")
     documented.run(make_keys)
     assert documented.run(program, sys.executable, "-c") == "4111 1111\n"
     stored = list((documented.folder / "moldau-security" / "data").rglob("client-payments-0/*.log"))
@@ -146,6 +156,45 @@ def test_encrypted_values(documented: Documented) -> None:
     content = b"".join(path.read_bytes() for path in stored)
     assert b"MEV\x01" in content
     assert b"4111" not in content
+    by_settings = documented.client | load_properties(client_block(ENCRYPTED))
+    with Producer(by_settings) as producer:
+        producer.send("client-payments", {"card": "4222 2222"}).result(60)
+    keys = KeyRing.from_file(documented.folder / "keys.properties")
+    decrypting = DecryptingDeserializer(keys, "json")
+    with Consumer(
+        documented.client, value_deserializer=decrypting, auto_offset_reset="earliest"
+    ) as consumer:
+        consumer.assign([TopicPartition("client-payments", 0)])
+        found: list[str] = []
+        deadline = time.monotonic() + 60
+        while "4222 2222" not in found:
+            assert time.monotonic() < deadline
+            found += [record.value["card"] for record in consumer.poll(5)]
+
+
+def test_a_secret_from_a_file(documented: Documented) -> None:
+    paul = load_properties(client_block("PLAIN"))
+    folder = documented.folder / "secrets"
+    folder.mkdir()
+    (folder / "paul.properties").write_text(f"jaas={paul.pop('sasl.jaas.config')}\n")
+    lines = {**paul, **load_properties(client_block(SECRETS))}
+    text = documented.here("".join(f"{key}={value}\n" for key, value in lines.items()))
+    (documented.folder / "paul.properties").write_text(text)
+    documented.run("moldau topics --list --command-config paul.properties")
+
+
+def test_the_audit_log(documented: Documented) -> None:
+    (lines,) = blocks(AUDIT, "properties")
+    events = load_properties(lines)["moldau.audit.events"].split(",")
+    path = documented.folder / "audit.jsonl"
+    with Admin(documented.client) as admin, pytest.raises(AuthorizationError):
+        admin.create_topics(["not-of-the-client"])
+    deadline = time.monotonic() + 60
+    found: set[str] = set()
+    while not {"authenticated", "denied"} <= found:
+        assert time.monotonic() < deadline, found
+        found = {json.loads(line)["event"] for line in path.read_text().splitlines()}
+    assert found <= set(events)
 
 
 @pytest.mark.parametrize("section", SECTIONS)
@@ -168,9 +217,9 @@ def test_the_keys_exist(section: str, caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_every_section_is_run() -> None:
-    described = {"Begin here", "ACLs", "Quotas and limits", "Values that only clients can read"}
+    described = {"Begin here", "ACLs", "Quotas and limits", SECRETS, AUDIT, ENCRYPTED}
     with_lines = {section for section, text in SECTIONS.items() if "```" in text}
-    assert with_lines == described | {*SETUPS, KERBEROS, *NOT_RUN}
+    assert with_lines == described | {*SETUPS, KERBEROS}
 
 
 @pytest.mark.skipif(kerberos_missing() is not None, reason=str(kerberos_missing()))

@@ -25,6 +25,7 @@ from contextlib import suppress
 from typing import Final, cast
 
 from moldau.broker.network.resets import socket_error
+from moldau.broker.network.security._tls_records import read_records
 from moldau.wire.constants import Buffer
 
 __all__ = ["HANDSHAKES_PER_TURN_MAX", "HANDSHAKE_TIMEOUT_S", "HandshakeTurns", "TlsLayer"]
@@ -152,32 +153,23 @@ class TlsLayer:
         return self._decrypt_into(buffer)
 
     def _decrypt_into(self, buffer: memoryview) -> int:
-        read, incoming, size = self._read, self._incoming, len(buffer)
-        count = 0
         self._pending = False
         try:
-            while True:
-                received = read(size - count, buffer[count:])
-                if not received:
-                    # The peer said that this is the end: what came before it is returned first.
-                    self._pending = count > 0
-                    return count
-                count += received
-                if count == size:
-                    self._pending = incoming.pending > 0 or self._ssl.pending() > 0
-                    return count
-                if not incoming.pending:
-                    return count
-        except ssl.SSLWantReadError:
-            if count:
-                return count
-            raise self._nothing_yet() from None
+            count, ended = read_records(self._read, self._incoming, buffer)
         except ssl.SSLError:
             self._failed = True
             raise
         finally:
             if self._outgoing.pending:
                 self._flush()
+        if ended:
+            # What came before the end is returned first.
+            self._pending = count > 0
+        elif count == len(buffer):
+            self._pending = self._incoming.pending > 0 or self._ssl.pending() > 0
+        elif not count:
+            raise self._nothing_yet()
+        return count
 
     def _nothing_yet(self) -> OSError:
         """Bytes came, but not enough for a record. Or no more will come: see `resets`."""
