@@ -39,7 +39,7 @@ _RETRY_S_MAX = 10.0
 _IDLE_POLL_S = 0.5
 _BUSY_POLL_S = 0.01
 _CLOSE_S = 5.0
-_CALM = 4
+_CALM = 10
 """So many times more often is committed what is copied without a backlog."""
 
 
@@ -241,17 +241,16 @@ class _Session:
         if opened is None:
             return
         age_s = time.monotonic() - opened.since_s
-        is_idle = not found and age_s >= self._interval_s / 10
-        if is_idle or age_s >= self._due_s(found) or opened.bytes >= self._bytes_max:
+        if age_s >= self._due_s(found) or opened.bytes >= self._bytes_max:
             await self.commit()
 
     def _due_s(self, found: Collection[TopicPartition]) -> float:
-        """How old a transaction may get. Readers of the copy wait for its end: sooner where all
-        that is there has been copied; a backlog is copied with fewer commits."""
+        """How old what was copied may get without a commit. Readers wait for the end of a
+        transaction: sooner where all that is there has been copied; a backlog is copied with fewer
+        commits."""
         is_behind = any(self._consumer.current_lag(key) for key in found)
-        if is_behind or not self._is_transactional:
-            return self._interval_s
-        return self._interval_s / _CALM
+        is_calm = not found or (self._is_transactional and not is_behind)
+        return self._interval_s / _CALM if is_calm else self._interval_s
 
     async def _copy(self, key: TopicPartition, polled: Polled) -> int:
         """Send the batches of a partition; how many bytes that were."""
@@ -295,7 +294,7 @@ class _Session:
             for key, position in opened.positions.items()
         ]
         for name, value in positions:
-            await self._producer.send(self._settings.offsets_topic, value, name)
+            await self._send(self._settings.offsets_topic, value, name)
         if self._is_transactional:
             await self._producer.commit_transaction()
         else:
@@ -352,7 +351,13 @@ class _Session:
             return
         for key, value in self._map.records_for(run):
             self._map.replay(key, value)
-            await self._producer.send(self._settings.map_topic, value, key)
+            await self._send(self._settings.map_topic, value, key)
+
+    async def _send(self, topic: str, value: bytes | None, key: bytes) -> None:
+        """Without giving way to the sender, so that all records of a commit leave in one request:
+        readers of the copy wait for each round trip."""
+        if self._producer.send_nowait(topic, value, key) is None:
+            await self._producer.send(topic, value, key)
 
     async def _emit(self, syncs: list[Any]) -> None:
         """Offset syncs, outside of the transaction as in MirrorMaker 2: after it, so that they

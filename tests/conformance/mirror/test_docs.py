@@ -88,6 +88,8 @@ def test_every_file_of_the_page_is_right() -> None:
         ["berlin->center", "paris->center"],
         ["berlin->paris", "paris->berlin"],
     ]
+    # The way back begins soon after a topic was created by the way there.
+    assert {flow.interval_s("refresh.topics") for flow in found[2].values()} == {5.0}
 
 
 def test_the_policy_of_the_page(tmp_path: Path) -> None:

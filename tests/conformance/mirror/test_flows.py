@@ -21,7 +21,7 @@ from moldau.client import (
     Producer,
     TopicPartition,
 )
-from moldau.client.batches import BatchConsumer
+from moldau.client.batches import BatchConsumer, FetchedBatch
 from moldau.mirror.machine.offset_map import OffsetMap
 from moldau.mirror.machine.records import Checkpoint
 from moldau.mirror.machine.settings import FlowName
@@ -488,21 +488,45 @@ def test_large_batches_arrive_with_the_bytes_they_had(two: tuple[str, str]) -> N
     assert set(sent) <= set(copied)
 
 
+def test_what_a_commit_writes_of_the_map_is_one_batch(two: tuple[str, str]) -> None:
+    """Readers of the copy wait for a commit, and for every request of it."""
+    partitions = 6
+    create(two[0], NewTopic("together", partitions, 1))
+    with Producer({"bootstrap.servers": two[0]}) as producer:
+        for number in range(partitions):
+            producer.send("together", b"x", partition=number)
+    made = exactly_once(properties({"I": two[0], "J": two[1]}, "I->J", topics="together"))
+    with mirroring(made):
+        read(two[1], "I.together", partitions)
+    counts = [batch.record_count for batch in _batches(two[1], "mm2-offset-map.I.internal")]
+    assert sum(counts) >= partitions
+    with Consumer({"bootstrap.servers": two[1]}) as consumer:
+        place = TopicPartition("mm2-offset-map.I.internal", 0)
+        # One batch and one marker for each transaction.
+        assert consumer.end_offsets([place])[place] == sum(counts) + len(counts)
+
+
 def _payloads(bootstrap: str, topic: str) -> list[bytes]:
     """What is behind the headers of batches that are too large to be combined."""
+    found = [bytes(batch.data)[61:] for batch in _batches(bootstrap, topic)]
+    return [each for each in found if len(each) > 5000]
 
-    async def polled() -> list[bytes]:
+
+def _batches(bootstrap: str, topic: str) -> list[FetchedBatch]:
+    """All batches of the first partition, without markers."""
+
+    async def polled() -> list[FetchedBatch]:
         consumer = BatchConsumer({"bootstrap.servers": bootstrap})
         place = TopicPartition(topic, 0)
         try:
             consumer.assign([place])
             consumer.seek(place, 0)
-            found: list[bytes] = []
+            found: list[FetchedBatch] = []
             end = (await consumer.end_offsets([place]))[place]
             while await consumer.position(place) < end:
                 for each in (await consumer.poll_batches(0.2)).values():
-                    found += [bytes(batch.data)[61:] for batch in each.batches]
-            return [each for each in found if len(each) > 5000]
+                    found += each.batches
+            return found
         finally:
             await consumer.close()
 
