@@ -88,6 +88,12 @@ def test_a_versioned_store_knows_the_past_within_its_history(
             assert latest is None
             continue
         newest = max(newest, timestamp)
+        times = [t for k, t in model if k == each]
+        if times == [timestamp] and value is None and model[each, timestamp] is not None:
+            # A deletion at the time of the only version leaves nothing.
+            del model[each, timestamp]
+            assert latest is True
+            continue
         model[each, timestamp] = value
         assert latest is (timestamp == max(t for k, t in model if k == each))
     versions = [(t, v) for (k, t), v in model.items() if k == key and t <= as_of]

@@ -91,6 +91,8 @@ class HostedTask:
         self.definitions = definitions
         self.meter = meter or TaskMeter(is_debug=False)
         self.times = Times()
+        #: The offsets of the inputs that are committed.
+        self.committed: dict[TopicPartition, int] = {}
         #: How far the input was processed, for queries.
         self.position = Position()
         self._single = next(iter(partitions)) if len(partitions) == 1 else None
@@ -103,6 +105,8 @@ class HostedTask:
         for key in self.partitions:
             found = committed.get(key)
             metadata = None if found is None else found.metadata
+            if found is not None:
+                self.committed[key] = found.offset
             if found is not None and found.offset > 0:
                 self.position = self.position.with_component(*key, found.offset - 1)
             self._committed[progress.TopicPartition(*key)] = metadata

@@ -18,7 +18,7 @@ from moldau.client.topics import TopicPartition
 from moldau.clock import Clock
 from moldau.streams.errors import StreamsError
 from moldau.streams.hosts.hosted_task import HostedTask, Stage, waiting
-from moldau.streams.hosts.restoring import Restorer
+from moldau.streams.hosts.restoring import Restorer, SuspendReason
 from moldau.streams.hosts.task_factory import TaskFactory
 from moldau.streams.hosts.thread_metrics import ThreadMetrics
 from moldau.streams.hosts.writing import Writer
@@ -175,6 +175,9 @@ class TaskManager(ConsumerRebalanceListener):
             ends = self._writer.commit(offsets, self.consumer)
             for task in changed:
                 task.on_committed(ends)
+                task.committed.update(
+                    (key, offsets[key].offset) for key in task.partitions if key in offsets
+                )
             self._consumed.update((key, each.offset) for key, each in offsets.items())
             self._metrics.committed(time.monotonic_ns() - started, changed)
         if closing:
@@ -244,7 +247,7 @@ class TaskManager(ConsumerRebalanceListener):
         if standby is None:
             task = self._factory.make(task_id, keys)
         else:
-            self._restorer.remove(standby)
+            self._restorer.remove(standby, SuspendReason.PROMOTED)
             task = self._factory.promoted(standby, keys)
         self.active[task_id] = task
         self._metrics.task_created(task)

@@ -94,6 +94,11 @@ class VersionedKeyValueStore(Generic[K, V]):
         versions = _decoded(self._map.get(key))
         at = bisect_left(versions, timestamp, key=_time)
         if at < len(versions) and versions[at][0] == timestamp:
+            if data is None and len(versions) == 1 and versions[0][1] is not None:
+                # As in Kafka Streams, a deletion at the time of the only version leaves nothing, so
+                # an older version that comes later is the latest one.
+                self._map.put(key, None)
+                return True
             versions[at] = timestamp, data
         else:
             versions.insert(at, (timestamp, data))
