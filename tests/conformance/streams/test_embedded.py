@@ -108,6 +108,12 @@ def test_state_is_restored_without_the_local_copy(stage: Stage) -> None:
     with again:
         assert again.wait_for(State.RUNNING, 30)
         assert restored["counts"] > 0
+        rates = {
+            name.name: metric.value
+            for name, metric in again.metrics().items()
+            if name.group == "stream-state-updater-metrics"
+        }
+        assert rates["restore-records-rate"] > 0
         send_lines(stage, f"{prefix}text", ["kafka"])
         found = updates(stage.bootstrap, f"{prefix}counts", 2, total + 1)
     check(found, recomputed([*LINES, "kafka"]))

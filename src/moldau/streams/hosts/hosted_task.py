@@ -88,6 +88,8 @@ class HostedTask:
         )
         self.commit_needed = False
         self.processed = 0
+        #: Records of changelogs that were applied.
+        self.restored = 0
         self.definitions = definitions
         self.meter = meter or TaskMeter(is_debug=False)
         self.times = Times()
@@ -113,6 +115,7 @@ class HostedTask:
 
     def restore(self, log: StoreLog, records: Records, next_offset: int) -> None:
         """Apply a batch of a changelog."""
+        self.restored += len(records)
         log.position = next_offset
         self.task.restore(
             log.store,
