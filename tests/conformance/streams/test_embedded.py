@@ -239,9 +239,11 @@ def test_standbys_follow_and_take_over(stage: Stage) -> None:
     )
 
     loaded: list[tuple[str, int]] = []
-    suspended: list[SuspendReason] = []
 
     class Listener:
+        def __init__(self) -> None:
+            self.suspended: list[SuspendReason] = []
+
         def on_update_start(self, partition: Any, store: str, start: int) -> None:
             loaded.append((store, start))
 
@@ -254,9 +256,11 @@ def test_standbys_follow_and_take_over(stage: Stage) -> None:
         def on_update_suspended(
             self, partition: Any, store: str, offset: int, last: int, reason: SuspendReason
         ) -> None:
-            suspended.append(reason)
+            self.suspended.append(reason)
 
-    one.set_standby_update_listener(Listener())
+    listener = Listener()
+    one.set_standby_update_listener(listener)
+    two.set_standby_update_listener(Listener())
 
     def standbys(made: KafkaStreams) -> list[Any]:
         return [task for each in made.metadata_for_local_threads() for task in each.standby_tasks]
@@ -273,14 +277,17 @@ def test_standbys_follow_and_take_over(stage: Stage) -> None:
             total = sum(recomputed(LINES).values())
             updates(stage.bootstrap, f"{prefix}counts", 2, total)
             eventually(
-                lambda: all(log.position > 0 for task in copies(one) for log in task.logs),
-                what="the standby has records",
+                lambda: all(
+                    log.position > 0 for task in (*copies(one), *copies(two)) for log in task.logs
+                ),
+                what="the standbys have records",
             )
             assert ("counts", 0) in loaded
             assert sum(count for _, count in loaded) > 0
+            has_copies = bool(standbys(one))
         send_lines(stage, f"{prefix}text", ["kafka"])
         found = updates(stage.bootstrap, f"{prefix}counts", 2, total + 1)
-        assert SuspendReason.PROMOTED in suspended
+        assert (SuspendReason.PROMOTED in listener.suspended) is has_copies
     check(found, recomputed([*LINES, "kafka"]))
 
 
