@@ -73,9 +73,7 @@ def exchanges(kind: str, variant: str, batch_size: int) -> Callable[[], int]:
         acks=1,
         timeout_ms=1000,
         topic_data=[
-            ProduceRequest.TopicProduceData(
-                name="orders", topic_id=topic_id, partition_data=[data]
-            )
+            ProduceRequest.TopicProduceData(name="orders", topic_id=topic_id, partition_data=[data])
         ],
     )
     fetched = FetchRequest(
@@ -95,6 +93,7 @@ def exchanges(kind: str, variant: str, batch_size: int) -> Callable[[], int]:
             )
         ],
     )
+
     def frame_of(key: ApiKey, request: Message) -> bytes:
         api = API_BY_KEY[key]
         whole = encode_request_frame(api, api.max_version, 1, "client", request)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from moldau.client import ConfigResource, Consumer, Producer, TopicPartition
+from moldau.client.errors import UnsupportedVersionError
 from moldau.streams import (
     KafkaStreams,
     Processor,
@@ -23,6 +24,7 @@ from moldau.streams import (
     UncaughtExceptionResponse,
 )
 from moldau.streams.errors import MissingSourceTopicError
+from moldau.streams.hosts.restoring import SuspendReason
 from support.cli import moldau_cli
 from support.repeats import mostly_long
 from support.streams_counting import check, recomputed, updates, word_count
@@ -106,6 +108,12 @@ def test_state_is_restored_without_the_local_copy(stage: Stage) -> None:
     with again:
         assert again.wait_for(State.RUNNING, 30)
         assert restored["counts"] > 0
+        rates = {
+            name.name: metric.value
+            for name, metric in again.metrics().items()
+            if name.group == "stream-state-updater-metrics"
+        }
+        assert rates["restore-records-rate"] > 0
         send_lines(stage, f"{prefix}text", ["kafka"])
         found = updates(stage.bootstrap, f"{prefix}counts", 2, total + 1)
     check(found, recomputed([*LINES, "kafka"]))
@@ -230,7 +238,34 @@ def test_standbys_follow_and_take_over(stage: Stage) -> None:
         for number in range(2)
     )
 
+    loaded: list[tuple[str, int]] = []
+
+    class Listener:
+        def __init__(self) -> None:
+            self.suspended: list[SuspendReason] = []
+
+        def on_update_start(self, partition: Any, store: str, start: int) -> None:
+            loaded.append((store, start))
+
+        def on_batch_loaded(
+            self, partition: Any, store: str, task_id: Any, end: int, count: int, last: int
+        ) -> None:
+            assert last >= end
+            loaded.append((store, count))
+
+        def on_update_suspended(
+            self, partition: Any, store: str, offset: int, last: int, reason: SuspendReason
+        ) -> None:
+            self.suspended.append(reason)
+
+    listener = Listener()
+    one.set_standby_update_listener(listener)
+    two.set_standby_update_listener(Listener())
+
     def standbys(made: KafkaStreams) -> list[Any]:
+        return [task for each in made.metadata_for_local_threads() for task in each.standby_tasks]
+
+    def copies(made: KafkaStreams) -> list[Any]:
         return [task for thread in made.threads for task in thread.tasks.standbys.values()]
 
     with one:
@@ -242,12 +277,40 @@ def test_standbys_follow_and_take_over(stage: Stage) -> None:
             total = sum(recomputed(LINES).values())
             updates(stage.bootstrap, f"{prefix}counts", 2, total)
             eventually(
-                lambda: all(log.position > 0 for task in standbys(one) for log in task.logs),
-                what="the standby has records",
+                lambda: all(
+                    log.position > 0 for task in (*copies(one), *copies(two)) for log in task.logs
+                ),
+                what="the standbys have records",
             )
+            assert ("counts", 0) in loaded
+            assert sum(count for _, count in loaded) > 0
+            has_copies = bool(standbys(one))
         send_lines(stage, f"{prefix}text", ["kafka"])
         found = updates(stage.bootstrap, f"{prefix}counts", 2, total + 1)
+        assert (SuspendReason.PROMOTED in listener.suspended) is has_copies
     check(found, recomputed([*LINES, "kafka"]))
+
+
+def test_threads_and_clients_are_known(stage: Stage) -> None:
+    prefix = f"{stage.new_id()}-"
+    stage.create([f"{prefix}text", f"{prefix}counts"], partitions=2)
+    send_lines(stage, f"{prefix}text", LINES)
+    with streams(stage, word_count(prefix), f"{prefix}app") as running:
+        total = sum(recomputed(LINES).values())
+        updates(stage.bootstrap, f"{prefix}counts", 2, total)
+        (thread,) = running.metadata_for_local_threads()
+        assert thread.thread_state == "RUNNING"
+        assert thread.standby_tasks == ()
+        read = {key.topic for task in thread.active_tasks for key in task.topic_partitions}
+        assert f"{prefix}text" in read
+        offsets = [task.committed_offsets for task in thread.active_tasks]
+        ends = {key: offset for each in offsets for key, offset in each.items()}
+        assert sum(offset for key, offset in ends.items() if key.topic == f"{prefix}text") > 0
+        # This broker wants no metrics of clients, so they have no ids.
+        with pytest.raises(UnsupportedVersionError):
+            running.client_instance_ids(timeout=30)
+    with pytest.raises(StreamsError, match="not running"):
+        running.client_instance_ids(timeout=1)
 
 
 def test_a_topic_that_is_missing_is_named(stage: Stage) -> None:

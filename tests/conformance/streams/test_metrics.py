@@ -25,8 +25,6 @@ RECORDS = 20
 NODES = 9
 #: What Kafka Streams has and this host does not, by group and the name's beginning.
 MISSING = (
-    # Tasks are restored by their own threads.
-    ("stream-state-updater-metrics", ""),
     # Iterators are read to their end at once.
     ("stream-state-metrics", "iterator-duration"),
     ("stream-state-metrics", "num-open-iterators"),
@@ -140,6 +138,8 @@ def test_what_is_recorded_depends_on_the_level(
         assert value(both, "stream-topic-metrics", "records-consumed-total") == RECORDS
         assert value(both, "stream-topic-metrics", "bytes-consumed-total") > RECORDS
         assert value(both, "stream-processor-node-metrics", "record-e2e-latency-max") > 0
+        for name in ("active-restoring-tasks", "standby-updating-tasks", "active-paused-tasks"):
+            assert value(both, "stream-state-updater-metrics", name) == 0
     assert value(info, "stream-task-metrics", "process-total") == 0
     assert value(debug, "stream-task-metrics", "process-total") == RECORDS
     for both in (info, debug):

@@ -1,4 +1,4 @@
-"""The examples of docs/streams.md run."""
+"""The examples of docs/streams.md run, and what its guide names is there."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import re
 from pathlib import Path
 
 import pytest
+
+from moldau import streams
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "streams.md"
 EXAMPLES = re.findall(r"```python\n(.*?)```", DOCUMENT.read_text(), re.DOTALL)
@@ -19,3 +21,16 @@ def test_an_example_runs(number: int) -> None:
 def test_the_document_has_a_test_of_ten_lines() -> None:
     lines = [line for line in EXAMPLES[0].splitlines() if line.strip()]
     assert any("TopologyTestDriver" in line for line in lines)
+
+
+def test_every_name_of_the_guide_from_java_exists() -> None:
+    places = [getattr(streams, name) for name in streams.__all__]
+    known = {name for place in places for name in dir(place)} | set(streams.__all__)
+    text = DOCUMENT.read_text()
+    guide = text.partition("## From Java to Python")[2].partition("Durations are")[0]
+    rows = [line.split(" | ") for line in guide.splitlines() if line.startswith("| `")]
+    assert len(rows) > 60
+    for row in rows:
+        for code in re.findall(r"`([^`]*)`", row[-1]):
+            for name in re.findall(r"(?:^|(?<!re)\.)([a-z_]+)(?=\(|$)", code):
+                assert name in known, f"{name} in {code}"

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import pytest
 
 from moldau.streams import (
+    Materialized,
     Processor,
     Record,
     StoreBuilder,
@@ -254,3 +255,71 @@ def test_a_picture_shows_all_nodes_and_stores() -> None:
     edges = sum(len(node.parents) for node in topology.assembly.nodes.values())
     paths = [e for e in root.iter("{http://www.w3.org/2000/svg}path") if e.get("class") == "edge"]
     assert len(paths) == edges
+
+
+def test_functions_that_also_get_the_key() -> None:
+    builder = StreamsBuilder()
+    stream = builder.stream("in", **TEXT)
+    table = builder.table("rows", **TEXT)
+    stream.flat_map_values_with_key(lambda key, value: [key, value]).to("flat", **TEXT)
+    joined = stream.join(table, lambda key, one, two: f"{key}:{one}{two}", with_key=True)
+    joined.to("joined", **TEXT)
+    described = table.map_values_with_key(lambda key, value: f"{key}={value}")
+    described.to_stream().to("described", **TEXT)
+    doubled = table.join(
+        table,
+        lambda one, two: one + two,
+        foreign_key=lambda key, value: key,
+        with_key=True,
+        store=Materialized(value_serde="string"),
+    )
+    doubled.to_stream().to("doubled", **TEXT)
+    with TopologyTestDriver(builder.build()) as driver:
+        driver.input_topic("rows").pipe_input("k", "r")
+        driver.input_topic("in").pipe_input("k", "v")
+        assert driver.output_topic("flat").read_values() == ["k", "v"]
+        assert driver.output_topic("joined").read_value() == "k:vr"
+        assert driver.output_topic("described").read_value() == "k=r"
+        assert driver.output_topic("doubled").read_key_value() == ("k", "rr")
+
+
+def test_branches_with_functions_and_consumers() -> None:
+    builder = StreamsBuilder()
+    split = builder.stream("in", **TEXT).split(name="s-")
+    split.branch(lambda key, value: value == "a", name="a", function=lambda it: it.map_values(len))
+    split.branch(lambda key, value: value == "b", consumer=lambda it: it.to("b", **TEXT))
+    split.branch(lambda key, value: value == "c", name="c", function=lambda it: None)
+    found = split.default_branch(name="rest")
+    assert sorted(found) == ["s-a", "s-rest"]
+    found["s-a"].to("a", key_serde="string", value_serde="long")
+    found["s-rest"].to("rest", **TEXT)
+    with pytest.raises(ValueError, match="a function or a consumer, not both"):
+        split.branch(lambda key, value: True, function=lambda it: it, consumer=print)
+    with TopologyTestDriver(builder.build()) as driver:
+        driver.input_topic("in").pipe_values(["a", "b", "c", "d"])
+        assert driver.output_topic("a").read_values() == [1]
+        assert driver.output_topic("b").read_values() == ["b"]
+        assert driver.output_topic("rest").read_values() == ["d"]
+
+
+def test_the_time_of_test_topics_advances() -> None:
+    builder = StreamsBuilder()
+    builder.table("in", **TEXT, store="rows").to_stream().to("out", **TEXT)
+    config = {"statestore.cache.max.bytes": 0}
+    with TopologyTestDriver(builder.build(), config=config) as driver:
+        topic = driver.input_topic("in", start_timestamp=100, auto_advance_ms=5)
+        topic.pipe_key_values([("a", "1"), ("b", "2")])
+        topic.advance_time(1000)
+        topic.pipe_input("a", "3")
+        topic.pipe_records([Record("c", "4", 7)])
+        found = driver.output_topic("out")
+        assert found.queue_size() == 4
+        first = found.read_record()
+        assert (first.value, first.timestamp) == ("1", 100)
+        assert [record.timestamp for record in found.read_records()] == [105, 1110, 7]
+        topic.pipe_key_values([("a", "5"), ("b", "6"), ("a", "7")], timestamp=1)
+        assert found.read_key_values_to_map() == {"a": "7", "b": "6"}
+        assert found.is_empty()
+        assert list(driver.all_state_stores()) == ["rows"]
+        with pytest.raises(ValueError, match="Negative"):
+            topic.advance_time(-1)

@@ -88,13 +88,21 @@ def test_a_versioned_store_knows_the_past_within_its_history(
             assert latest is None
             continue
         newest = max(newest, timestamp)
+        times = [t for k, t in model if k == each]
+        if times == [timestamp] and value is None and model[each, timestamp] is not None:
+            # A deletion at the time of the only version leaves nothing.
+            del model[each, timestamp]
+            assert latest is True
+            continue
         model[each, timestamp] = value
         assert latest is (timestamp == max(t for k, t in model if k == each))
     versions = [(t, v) for (k, t), v in model.items() if k == key and t <= as_of]
     expected = None
-    if versions and as_of >= newest - history:
+    if versions:
         time, found = max(versions, key=lambda version: version[0])
-        expected = None if found is None else (found, time)
+        is_latest = time == max(t for k, t in model if k == key)
+        if found is not None and (is_latest or as_of >= newest - history):
+            expected = found, time
     assert store.get_as_of(key, as_of) == expected
     restored = VersionedKeyValueStore("s", STRING, LONG, history)
     assert log.restore(restored) == list(store.all())

@@ -26,7 +26,7 @@ from moldau.sim.world import Invariant
 from moldau.streams.errors import StreamsError
 from moldau.streams.hosts.internal_topics import ensure_topics
 from moldau.streams.hosts.planning import plan_of
-from moldau.streams.hosts.restoring import RestoreListener
+from moldau.streams.hosts.restoring import RestoreListener, StandbyUpdateListener
 from moldau.streams.hosts.settings import StreamsSettings
 from moldau.streams.hosts.stream_thread import StreamThread
 from moldau.streams.hosts.task_factory import TaskFactory
@@ -44,6 +44,7 @@ class SimInstance:
     shutdown_requested = False
     is_paused = False
     restore_listener: RestoreListener | None = None
+    standby_listener: StandbyUpdateListener | None = None
 
     def __init__(
         self,

@@ -115,12 +115,24 @@ class TopologyTestDriver:
         *,
         key_serde: SerdeLike | None = None,
         value_serde: SerdeLike | None = None,
+        start_timestamp: int = 0,
+        auto_advance_ms: int = 0,
     ) -> TestInputTopic[Any, Any]:
-        """Writes to a topic, with its source's serdes unless others are given."""
+        """Writes to a topic, with its source's serdes unless others are given.
+
+        Records that name no timestamp get `start_timestamp`, each `auto_advance_ms` more.
+        """
         if not self._task.reads(topic) and topic not in self._global_topics:
             raise StreamsError(f"Unknown topic: {topic}: no source of the topology reads it")
         keys, values = self._serdes(topic, writes=False)
-        return TestInputTopic(self, topic, serde(key_serde) or keys, serde(value_serde) or values)
+        return TestInputTopic(
+            self,
+            topic,
+            serde(key_serde) or keys,
+            serde(value_serde) or values,
+            start_timestamp=start_timestamp,
+            auto_advance_ms=auto_advance_ms,
+        )
 
     def output_topic(
         self,
@@ -147,6 +159,11 @@ class TopologyTestDriver:
             names = ", ".join(sorted(self._task.stores)) or "none"
             raise KeyError(f"there is no store {name!r}; the topology has {names}")
         return found
+
+    def all_state_stores(self) -> dict[str, Any]:
+        """All stores of the topology, by name: driver.all_state_stores()["counts"]."""
+        others = {} if self._global_task is None else dict(self._global_task.stores)
+        return others | dict(self._task.stores)
 
     @property
     def dropped_records(self) -> int:
@@ -236,23 +253,64 @@ class TestInputTopic(Generic[K, V]):
     __test__ = False
 
     def __init__(
-        self, driver: TopologyTestDriver, topic: str, key_serde: Serde[K], value_serde: Serde[V]
+        self,
+        driver: TopologyTestDriver,
+        topic: str,
+        key_serde: Serde[K],
+        value_serde: Serde[V],
+        *,
+        start_timestamp: int = 0,
+        auto_advance_ms: int = 0,
     ) -> None:
         self._driver = driver
         self._topic = topic
         self._keys = key_serde
         self._values = value_serde
+        self._time_ms = start_timestamp
+        self._advance_ms = auto_advance_ms
+
+    def advance_time(self, milliseconds: int) -> None:
+        """Move the time of records that name none: topic.advance_time(1000)."""
+        if milliseconds < 0:
+            raise ValueError("Negative time advance is not supported")
+        self._time_ms += milliseconds
 
     def pipe_input(
-        self, key: K | None, value: V | None, *, timestamp: int = 0, headers: Headers = ()
+        self,
+        key: K | None,
+        value: V | None,
+        *,
+        timestamp: int | None = None,
+        headers: Headers = (),
     ) -> None:
         """Write one record, and process it: topic.pipe_input("a", "b", timestamp=5)."""
+        if timestamp is None:
+            timestamp = self._time_ms
+            self._time_ms += self._advance_ms
         raw = self._keys.serialize(self._topic, key)
         data = self._values.serialize(self._topic, value)
         self._driver.pipe(Produced(self._topic, raw, data, timestamp, headers))
 
-    def pipe_key_values(self, pairs: Iterable[tuple[K, V]], *, timestamp: int = 0) -> None:
-        """Write several records with the same timestamp: topic.pipe_key_values([("a", 1)])."""
+    def pipe_record(self, record: Record[K, V]) -> None:
+        """Write a record with its time and headers: topic.pipe_record(Record("a", "b", 5))."""
+        self.pipe_input(
+            record.key, record.value, timestamp=record.timestamp, headers=record.headers
+        )
+
+    def pipe_records(self, records: Iterable[Record[K, V]]) -> None:
+        """Write several records: topic.pipe_records([Record("a", "b", 5)])."""
+        for record in records:
+            self.pipe_record(record)
+
+    def pipe_values(self, values: Iterable[V], *, timestamp: int | None = None) -> None:
+        """Write several values without keys: topic.pipe_values(["one", "two"])."""
+        for value in values:
+            self.pipe_input(None, value, timestamp=timestamp)
+
+    def pipe_key_values(
+        self, pairs: Iterable[tuple[K, V]], *, timestamp: int | None = None
+    ) -> None:
+        """Write several records: topic.pipe_key_values([("a", 1)])."""
         for key, value in pairs:
             self.pipe_input(key, value, timestamp=timestamp)
 
@@ -274,6 +332,19 @@ class TestOutputTopic(Generic[K, V]):
         """Whether nothing is left to read."""
         return self._driver.waiting(self._topic) == 0
 
+    def queue_size(self) -> int:
+        """How many records are left to read."""
+        return self._driver.waiting(self._topic)
+
+    def read_value(self) -> V | None:
+        """The value of the next record: topic.read_value() == 1."""
+        return self.read_record().value
+
+    def read_key_value(self) -> tuple[K | None, V | None]:
+        """Key and value of the next record: topic.read_key_value() == ("hello", 1)."""
+        record = self.read_record()
+        return record.key, record.value
+
     def read_record(self) -> Record[K | None, V | None]:
         """The next record: topic.read_record().timestamp."""
         record = self._driver.take(self._topic)
@@ -290,3 +361,11 @@ class TestOutputTopic(Generic[K, V]):
     def read_key_values(self) -> list[tuple[K | None, V | None]]:
         """The same as pairs: topic.read_key_values() == [("hello", 1)]."""
         return [(record.key, record.value) for record in self.read_records()]
+
+    def read_values(self) -> list[V | None]:
+        """The values alone: topic.read_values() == [1, 2]."""
+        return [record.value for record in self.read_records()]
+
+    def read_key_values_to_map(self) -> dict[K | None, V | None]:
+        """The last value of each key: topic.read_key_values_to_map() == {"hello": 2}."""
+        return dict(self.read_key_values())

@@ -88,9 +88,13 @@ class HostedTask:
         )
         self.commit_needed = False
         self.processed = 0
+        #: Records of changelogs that were applied.
+        self.restored = 0
         self.definitions = definitions
         self.meter = meter or TaskMeter(is_debug=False)
         self.times = Times()
+        #: The offsets of the inputs that are committed.
+        self.committed: dict[TopicPartition, int] = {}
         #: How far the input was processed, for queries.
         self.position = Position()
         self._single = next(iter(partitions)) if len(partitions) == 1 else None
@@ -103,12 +107,15 @@ class HostedTask:
         for key in self.partitions:
             found = committed.get(key)
             metadata = None if found is None else found.metadata
+            if found is not None:
+                self.committed[key] = found.offset
             if found is not None and found.offset > 0:
                 self.position = self.position.with_component(*key, found.offset - 1)
             self._committed[progress.TopicPartition(*key)] = metadata
 
     def restore(self, log: StoreLog, records: Records, next_offset: int) -> None:
         """Apply a batch of a changelog."""
+        self.restored += len(records)
         log.position = next_offset
         self.task.restore(
             log.store,

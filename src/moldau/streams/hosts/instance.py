@@ -17,7 +17,7 @@ from moldau.streams.errors import StreamsError
 from moldau.streams.hosts.global_stores import GlobalStores
 from moldau.streams.hosts.internal_topics import ensure_topics
 from moldau.streams.hosts.planning import plan_of
-from moldau.streams.hosts.restoring import RestoreListener
+from moldau.streams.hosts.restoring import RestoreListener, StandbyUpdateListener
 from moldau.streams.hosts.settings import StreamsSettings
 from moldau.streams.hosts.state_directory import StateDirectory
 from moldau.streams.hosts.stream_thread import StreamThread
@@ -60,6 +60,7 @@ class Instance:
         self.metrics = Metrics()
         self.state_listener: StateListener | None = None
         self.restore_listener: RestoreListener | None = None
+        self.standby_listener: StandbyUpdateListener | None = None
         self.on_uncaught: UncaughtExceptionHandler = lambda error: (
             UncaughtExceptionResponse.SHUTDOWN_CLIENT
         )

@@ -6,8 +6,10 @@ import signal
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
+from uuid import UUID
 
 from moldau.client.metrics import KafkaMetric, MetricName
 from moldau.streams.errors import StreamsError
@@ -19,14 +21,23 @@ from moldau.streams.hosts.queries import (
     Queries,
     StreamsMetadata,
 )
-from moldau.streams.hosts.restoring import RestoreListener
+from moldau.streams.hosts.restoring import RestoreListener, StandbyUpdateListener
 from moldau.streams.hosts.settings import StreamsSettings
 from moldau.streams.hosts.store_queries import run_query
-from moldau.streams.hosts.stream_thread import StreamThread
+from moldau.streams.hosts.stream_thread import StreamThread, ThreadMetadata
 from moldau.streams.machine.lifecycle import State, StateListener
 from moldau.streams.machine.store_queries import StateQueryRequest, StateQueryResult
 from moldau.streams.serdes import SerdeLike
 from moldau.streams.topology.topology import Topology
+
+
+@dataclass(frozen=True, slots=True)
+class ClientInstanceIds:
+    """The ids of an instance's clients, those of threads by `client.id`."""
+
+    admin: UUID
+    consumers: dict[str, UUID]
+    producers: dict[str, UUID]
 
 
 class KafkaStreams:
@@ -61,6 +72,11 @@ class KafkaStreams:
         """Call the methods of a `RestoreListener` while stores are restored."""
         self._require_created("Can only set GlobalStateRestoreListener before calling start()")
         self.instance.restore_listener = listener
+
+    def set_standby_update_listener(self, listener: StandbyUpdateListener | None) -> None:
+        """Call the methods of a `StandbyUpdateListener` while copies of stores are kept."""
+        self._require_created("Can only set StandbyUpdateListener before calling start()")
+        self.instance.standby_listener = listener
 
     def set_uncaught_exception_handler(self, handler: UncaughtExceptionHandler) -> None:
         """Ask `handler(error)` what to do when a thread stops by an error."""
@@ -185,6 +201,23 @@ class KafkaStreams:
         if not thread.join(timeout):
             raise StreamsError(f"{thread.name} did not stop within {timeout} s")
         return thread.name
+
+    def metadata_for_local_threads(self) -> list[ThreadMetadata]:
+        """The threads of this instance and their tasks, as they are now."""
+        admin = f"{self.instance.client_id}-admin"
+        return [thread.metadata(admin) for thread in self.threads]
+
+    def client_instance_ids(self, timeout: float) -> ClientInstanceIds:
+        """The ids under which the cluster knows the metrics of this instance's clients."""
+        if not self.state.is_running_or_rebalancing:
+            raise StreamsError(f"KafkaStreams is not running. Current state is: {self.state.name}")
+        consumers, producers = {}, {}
+        for thread in self.threads:
+            consumer, producer = thread.client_instance_ids(timeout)
+            consumers[f"{thread.name}-consumer"] = consumer
+            producers[f"{thread.name}-producer"] = producer
+        admin = self.instance.admin.client_instance_id(timeout)
+        return ClientInstanceIds(admin, consumers, producers)
 
     def metrics(self) -> Mapping[MetricName, KafkaMetric]:
         """The metrics of the application and its threads, by Kafka's names."""

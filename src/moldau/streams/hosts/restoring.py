@@ -9,12 +9,14 @@ is ahead of its changelog belongs to another one, and is not used.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from enum import Enum, auto
 from typing import Any, Protocol
 
 from moldau.client import Admin, Consumer, OffsetSpec
 from moldau.client.consumer_record import ConsumerRecord
 from moldau.client.topics import OffsetAndMetadata, TopicPartition
 from moldau.streams.hosts.hosted_task import Committed, HostedTask, Stage, StoreLog
+from moldau.streams.machine.subtopologies import TaskId
 
 #: The end of a standby task's changelog: there is none.
 FOLLOWED = -1
@@ -34,6 +36,33 @@ class RestoreListener(Protocol):
     def on_restore_end(self, partition: TopicPartition, store: str, total: int) -> None: ...
 
 
+class SuspendReason(Enum):
+    """Why a standby task no longer follows its changelogs."""
+
+    MIGRATED = auto()
+    PROMOTED = auto()
+
+
+class StandbyUpdateListener(Protocol):
+    """What an application implements to follow the copies of stores in this instance."""
+
+    def on_update_start(self, partition: TopicPartition, store: str, start: int) -> None: ...
+
+    def on_batch_loaded(
+        self,
+        partition: TopicPartition,
+        store: str,
+        task_id: TaskId,
+        end: int,
+        count: int,
+        last: int,
+    ) -> None: ...
+
+    def on_update_suspended(
+        self, partition: TopicPartition, store: str, offset: int, last: int, reason: SuspendReason
+    ) -> None: ...
+
+
 class Restorer:
     """Of one stream thread, which calls it."""
 
@@ -44,7 +73,9 @@ class Restorer:
         *,
         exactly_once: bool,
         listener: Callable[[], RestoreListener | None],
+        standby_listener: Callable[[], StandbyUpdateListener | None] = lambda: None,
     ) -> None:
+        self._standby_listener = standby_listener
         self._settings = dict(settings)
         self._admin = admin
         self._exactly_once = exactly_once
@@ -85,13 +116,21 @@ class Restorer:
             if not log.is_source:
                 log.end = FOLLOWED
                 self._follow(task, log)
+                standby_listener = self._standby_listener()
+                if standby_listener is not None:
+                    standby_listener.on_update_start(log.partition, log.store, log.position)
         self._assign()
 
-    def remove(self, task: HostedTask) -> None:
-        """The task is closed."""
+    def remove(self, task: HostedTask, reason: SuspendReason = SuspendReason.MIGRATED) -> None:
+        """The task is closed; `reason` is for what follows a standby task."""
         self._waiting = [(each, offsets) for each, offsets in self._waiting if each is not task]
         for log in task.logs:
             if self._logs.get(log.partition) is log:
+                standby_listener = self._standby_listener()
+                if log.end == FOLLOWED and standby_listener is not None:
+                    standby_listener.on_update_suspended(
+                        log.partition, log.store, log.position, self._last(log), reason
+                    )
                 del self._logs[log.partition]
                 del self._tasks[log.partition]
         self._assign()
@@ -122,8 +161,16 @@ class Restorer:
         if log.end != FOLLOWED and position > log.end:
             records = [record for record in records if record.offset < log.end]
             position = log.end
-        self._tasks[log.partition].restore(log, records, position)
+        task = self._tasks[log.partition]
+        task.restore(log, records, position)
         self.restored_total += len(records)
+        if log.end == FOLLOWED:
+            standby_listener = self._standby_listener()
+            if records and standby_listener is not None:
+                standby_listener.on_batch_loaded(
+                    log.partition, log.store, task.id, position, len(records), self._last(log)
+                )
+            return
         self._restored[log.partition] = self._restored.get(log.partition, 0) + len(records)
         if records:
             self._tell("on_batch_restored", log, position, len(records))
@@ -219,6 +266,11 @@ class Restorer:
         self._consumer.assign(sorted(wanted))
         for key in sorted(wanted - before):
             self._consumer.seek(key, self._logs[key].position)
+
+    def _last(self, log: StoreLog) -> int:
+        """Where a changelog that is followed ends, as far as it is known."""
+        lag = None if self._consumer is None else self._consumer.current_lag(log.partition)
+        return log.position + (lag or 0)
 
     def _tell(self, what: str, log: StoreLog, *arguments: int) -> None:
         listener = self._listener()

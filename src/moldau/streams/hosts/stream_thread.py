@@ -12,17 +12,21 @@ import re
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
+from uuid import UUID
 
 from moldau.client import Admin, Consumer
 from moldau.client.consumer import GroupMembershipOperation
 from moldau.client.environment import ENVIRONMENT
 from moldau.client.errors import KafkaError, WakeupError
+from moldau.client.topics import TopicPartition
 from moldau.streams.errors import InvalidStateStoreError, StreamsError, TaskMigratedError
 from moldau.streams.hosts.assignor import TaskAssignor
-from moldau.streams.hosts.restoring import RestoreListener, Restorer
+from moldau.streams.hosts.hosted_task import HostedTask
+from moldau.streams.hosts.restoring import RestoreListener, Restorer, StandbyUpdateListener
 from moldau.streams.hosts.settings import StreamsSettings
 from moldau.streams.hosts.streams_group import StreamsGroupMember
 from moldau.streams.hosts.task_factory import TaskFactory
@@ -32,9 +36,33 @@ from moldau.streams.hosts.writing import MIGRATED, Writer
 from moldau.streams.machine.commit_schedule import CommitSchedule
 from moldau.streams.machine.lifecycle import ThreadState, UncaughtExceptionResponse
 from moldau.streams.machine.placement import MemberState, Placed, Rules
-from moldau.streams.machine.subtopologies import Plan
+from moldau.streams.machine.subtopologies import Plan, TaskId
 
 _ANNOUNCE_MS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class TaskMetadata:
+    """A task in a thread: what it reads, and how far that is committed."""
+
+    task_id: TaskId
+    topic_partitions: frozenset[TopicPartition]
+    committed_offsets: dict[TopicPartition, int]
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadMetadata:
+    """A thread of this instance."""
+
+    thread_name: str
+    thread_state: str
+    active_tasks: tuple[TaskMetadata, ...]
+    standby_tasks: tuple[TaskMetadata, ...]
+    main_consumer_client_id: str
+    restore_consumer_client_id: str
+    producer_client_id: str
+    admin_client_id: str
+
 
 T = TypeVar("T")
 
@@ -64,6 +92,9 @@ class ThreadHost(Protocol):
 
     @property
     def restore_listener(self) -> RestoreListener | None: ...
+
+    @property
+    def standby_listener(self) -> StandbyUpdateListener | None: ...
 
     def factory(self, writer: Writer) -> TaskFactory: ...
 
@@ -109,6 +140,7 @@ class StreamThread:
             host.admin,
             exactly_once=settings.exactly_once,
             listener=lambda: host.restore_listener,
+            standby_listener=lambda: host.standby_listener,
         )
         self.tasks = TaskManager(
             host.plan,
@@ -173,6 +205,31 @@ class StreamThread:
     @property
     def is_current(self) -> bool:
         return threading.current_thread() is self._thread
+
+    def metadata(self, admin_client_id: str) -> ThreadMetadata:
+        """The thread and its tasks, as they are now."""
+
+        def tasks(found: Iterable[HostedTask]) -> tuple[TaskMetadata, ...]:
+            return tuple(
+                TaskMetadata(each.id, each.partitions, dict(each.committed))
+                for each in sorted(found, key=lambda task: task.id)
+            )
+
+        return ThreadMetadata(
+            thread_name=self.name,
+            thread_state=self.state.name,
+            active_tasks=tasks(list(self.tasks.active.values())),
+            standby_tasks=tasks(list(self.tasks.standbys.values())),
+            main_consumer_client_id=f"{self.name}-consumer",
+            restore_consumer_client_id=f"{self.name}-restore-consumer",
+            producer_client_id=f"{self.name}-producer",
+            admin_client_id=admin_client_id,
+        )
+
+    def client_instance_ids(self, timeout: float) -> tuple[UUID, UUID]:
+        """The ids of the thread's consumer and producer."""
+        consumer = self.call(lambda: self.consumer.client_instance_id(timeout), timeout)
+        return consumer, self._writer.producer.client_instance_id(timeout)
 
     # Its clients.
 

@@ -18,7 +18,7 @@ from moldau.client.topics import TopicPartition
 from moldau.clock import Clock
 from moldau.streams.errors import StreamsError
 from moldau.streams.hosts.hosted_task import HostedTask, Stage, waiting
-from moldau.streams.hosts.restoring import Restorer
+from moldau.streams.hosts.restoring import Restorer, SuspendReason
 from moldau.streams.hosts.task_factory import TaskFactory
 from moldau.streams.hosts.thread_metrics import ThreadMetrics
 from moldau.streams.hosts.writing import Writer
@@ -65,6 +65,7 @@ class TaskManager(ConsumerRebalanceListener):
         self._consumed: dict[TopicPartition, int] = {}
         self._turn_records = 100
         self._paused = False
+        metrics.watch(self)
 
     @property
     def consumer(self) -> Consumer[Any, Any]:
@@ -110,6 +111,20 @@ class TaskManager(ConsumerRebalanceListener):
     def must_commit(self) -> bool:
         """Whether something was processed since the last commit."""
         return self._writer.has_written or any(task.commit_needed for task in self._running())
+
+    @property
+    def restoring_count(self) -> int:
+        """How many active tasks wait for their stores."""
+        stages = (Stage.CREATED, Stage.RESTORING)
+        return sum(task.stage in stages for task in list(self.active.values()))
+
+    @property
+    def standby_count(self) -> int:
+        return len(self.standbys)
+
+    @property
+    def is_paused(self) -> bool:
+        return self._paused
 
     @property
     def commit_requested(self) -> bool:
@@ -175,11 +190,16 @@ class TaskManager(ConsumerRebalanceListener):
             ends = self._writer.commit(offsets, self.consumer)
             for task in changed:
                 task.on_committed(ends)
+                task.committed.update(
+                    (key, offsets[key].offset) for key in task.partitions if key in offsets
+                )
             self._consumed.update((key, each.offset) for key, each in offsets.items())
             self._metrics.committed(time.monotonic_ns() - started, changed)
         if closing:
+            started = time.monotonic_ns()
             for task in [*self._running(), *self.standbys.values()]:
                 task.checkpoint()
+            self._metrics.checkpointed(time.monotonic_ns() - started)
 
     def purge(self, admin: Admin) -> None:
         """Delete what was read of repartition topics: nobody reads it again."""
@@ -244,7 +264,7 @@ class TaskManager(ConsumerRebalanceListener):
         if standby is None:
             task = self._factory.make(task_id, keys)
         else:
-            self._restorer.remove(standby)
+            self._restorer.remove(standby, SuspendReason.PROMOTED)
             task = self._factory.promoted(standby, keys)
         self.active[task_id] = task
         self._metrics.task_created(task)
@@ -283,8 +303,13 @@ class TaskManager(ConsumerRebalanceListener):
         if self._new:
             self._begin_restoring()
         if not self._restorer.is_idle:
-            waits = self._restorer.has_active and not waiting(self.active.values())
-            for task in self._restorer.poll(_RESTORE_POLL_S if waits else 0.0):
+            has_active = self._restorer.has_active
+            waits = has_active and not waiting(self.active.values())
+            started, before = time.monotonic_ns(), self._restorer.restored_total
+            complete = self._restorer.poll(_RESTORE_POLL_S if waits else 0.0)
+            records = self._restorer.restored_total - before
+            self._metrics.restored(time.monotonic_ns() - started, records, active=has_active)
+            for task in complete:
                 task.start(self._clock.now_ms())
                 self.consumer.resume(sorted(task.partitions))
             for task in self._restorer.take_corrupted():

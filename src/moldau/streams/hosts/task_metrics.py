@@ -296,9 +296,11 @@ class TaskMetrics:
             self._task_sensors["punctuate"].record(1)
             self._task_sensors["punctuate-latency"].record(spent_ns)
 
-    def restored(self, count: int) -> None:
-        if self._is_debug and count:
-            self._task_sensors["restore"].record(count)
+    def restored(self) -> None:
+        """Records of changelogs were applied."""
+        new, self._restored = self._task.restored - self._restored, self._task.restored
+        if self._is_debug and new:
+            self._task_sensors["restore"].record(new)
 
     def close(self) -> None:
         """The task is closed: its metrics go."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from moldau.client.metrics import MetricName, Metrics
+from moldau.client.metrics.registry import Sensor
 from moldau.client.metrics.tables import Row, add_sensors
 from moldau.streams.hosts.hosted_task import HostedTask
 from moldau.streams.hosts.task_metrics import TaskMetrics
@@ -14,8 +15,11 @@ from moldau.streams.machine.subtopologies import TaskId
 
 THREAD_GROUP: Final = "stream-thread-metrics"
 CLIENT_GROUP: Final = "stream-metrics"
+UPDATER_GROUP: Final = "stream-state-updater-metrics"
 #: What a thread's time goes into.
 _SHARES: Final = ("poll", "process", "punctuate", "commit")
+#: What the time for stores goes into: in Kafka Streams it is that of a thread of its own.
+_UPDATER_SHARES: Final = ("active-restore", "standby-update", "checkpoint")
 #: How often the shares are looked at.
 _SHARE_NS: Final = 1_000_000_000
 
@@ -46,6 +50,26 @@ _THREAD: Final[tuple[Row, ...]] = (
     ("task-closed", "total", "task-closed-total", "tasks closed"),
 )
 
+_UPDATER: Final[tuple[Row, ...]] = (
+    *((f"{name}-ratio", "value", f"{name}-ratio", f"share: {name}") for name in _UPDATER_SHARES),
+    ("idle-ratio", "value", "idle-ratio", "share of time without any of these"),
+    ("restore-records", "rate", "restore-records-rate", "restored records per second"),
+    ("restore-call", "rate", "restore-call-rate", "batches restored per second"),
+)
+
+
+class RestoringTasks(Protocol):
+    """How many tasks of a thread are filled from changelogs, or would be if it were not paused."""
+
+    @property
+    def restoring_count(self) -> int: ...
+
+    @property
+    def standby_count(self) -> int: ...
+
+    @property
+    def is_paused(self) -> bool: ...
+
 
 class ThreadMetrics:
     """What happens in a thread. Nothing here is called per record."""
@@ -66,6 +90,8 @@ class ThreadMetrics:
         self._prefix = f"{thread_id}."
         self._sensors = add_sensors(metrics, THREAD_GROUP, _THREAD, prefix=self._prefix, tags=tags)
         self._spent_ns = dict.fromkeys(_SHARES, 0)
+        self._updater: Mapping[str, Sensor] = {}
+        self._updater_ns = dict.fromkeys(_UPDATER_SHARES, 0)
         self._blocked_ns = 0
         self._since_ns = time.monotonic_ns()
 
@@ -83,6 +109,42 @@ class ThreadMetrics:
             ),
         ]
 
+    def watch(self, tasks: RestoringTasks) -> None:
+        """Show what is restored, under the name that Kafka Streams' thread for it would have."""
+        tags = {"thread-id": self._thread_id.replace("StreamThread", "StateUpdater")}
+        prefix = f"{self._prefix}updater."
+        self._updater = add_sensors(
+            self._metrics, UPDATER_GROUP, _UPDATER, prefix=prefix, tags=tags
+        )
+
+        def active(paused: bool) -> int:
+            return tasks.restoring_count if tasks.is_paused is paused else 0
+
+        def standby(paused: bool) -> int:
+            return tasks.standby_count if tasks.is_paused is paused else 0
+
+        facts: dict[str, tuple[str, Callable[[], int]]] = {
+            "active-restoring-tasks": ("active tasks being restored", lambda: active(False)),
+            "standby-updating-tasks": ("standby tasks being updated", lambda: standby(False)),
+            "active-paused-tasks": ("active tasks to be restored", lambda: active(True)),
+            "standby-paused-tasks": ("standby tasks to be updated", lambda: standby(True)),
+        }
+        for name, (what, value) in facts.items():
+            self._gauges.append(self._metrics.add_gauge(name, UPDATER_GROUP, what, value, tags))
+
+    def restored(self, spent_ns: int, records: int, *, active: bool) -> None:
+        """A poll of changelogs has ended."""
+        self._updater_ns["active-restore" if active else "standby-update"] += spent_ns
+        if records and self._updater:
+            self._updater["restore-records"].record(records)
+            self._updater["restore-call"].record()
+            for task in self._tasks.values():
+                task.restored()
+
+    def checkpointed(self, spent_ns: int) -> None:
+        """Stores were written to disk."""
+        self._updater_ns["checkpoint"] += spent_ns
+
     def _timed(self, sensor: str, spent_ns: int, count: int) -> None:
         now_ms = self._metrics.now_ms()
         self._sensors[f"{sensor}-latency"].record(spent_ns / 1e6, now_ms)
@@ -98,6 +160,12 @@ class ThreadMetrics:
         for name, spent_ns in self._spent_ns.items():
             self._sensors[f"{name}-ratio"].record(spent_ns / whole)
             self._spent_ns[name] = 0
+        if self._updater:
+            busy_ns = sum(self._updater_ns.values())
+            self._updater["idle-ratio"].record(max(0.0, 1 - busy_ns / whole))
+            for name, spent_ns in self._updater_ns.items():
+                self._updater[f"{name}-ratio"].record(spent_ns / whole)
+                self._updater_ns[name] = 0
 
     def polled(self, spent_ns: int, records: int) -> None:
         self._timed("poll", spent_ns, 1)
@@ -144,6 +212,8 @@ class ThreadMetrics:
         """The thread has ended: its metrics go."""
         for name in self._sensors:
             self._metrics.remove_sensor(self._prefix + name)
+        for name in self._updater:
+            self._metrics.remove_sensor(f"{self._prefix}updater.{name}")
         for gauge in self._gauges:
             self._metrics.remove(gauge)
         for task in self._tasks.values():

@@ -31,7 +31,7 @@ class SubscriptionSend(TableSupplier):
 
     def __init__(
         self,
-        foreign_key: Callable[[Any], Any],
+        foreign_key: Callable[[Any, Any], Any],
         *,
         primary_serde: Serde[Any],
         foreign_serde: Serde[Any],
@@ -58,8 +58,9 @@ class _Send(Processor):
         if spec.versioned and not change.is_latest:
             self.context.drop()
             return
-        old = None if change.old is None else spec.foreign_key(change.old)
-        new = None if change.new is None else spec.foreign_key(change.new)
+        key = record.key
+        old = None if change.old is None else spec.foreign_key(key, change.old)
+        new = None if change.new is None else spec.foreign_key(key, change.new)
         moved = old is not None and self._bytes(old) != self._bytes(new)
         if spec.left:
             if moved:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from moldau.streams.machine._steps import (
@@ -24,6 +24,7 @@ __all__ = [
     "Filter",
     "FlatMap",
     "FlatMapValues",
+    "FlatMapValuesWithKey",
     "Map",
     "MapValues",
     "PassThrough",
@@ -33,6 +34,17 @@ __all__ = [
 ]
 
 Predicate = Callable[[Any, Any], bool]
+
+
+class FlatMapValuesWithKey(Processor):
+    """Computes any number of values from key and value."""
+
+    def __init__(self, mapper: Callable[[Any, Any], Iterable[Any]]) -> None:
+        self._mapper = mapper
+
+    def process(self, record: Record[Any, Any]) -> None:
+        for value in self._mapper(record.key, record.value):
+            self.context.forward(record.with_value(value))
 
 
 class Branch(Processor):

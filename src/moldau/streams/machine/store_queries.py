@@ -346,8 +346,9 @@ def _version(store: Any, key: Any, as_of: int | None) -> VersionedRecord | None:
     for each in reversed(store.versions(key)):
         record = VersionedRecord(*each)
         if record.timestamp <= moment:
-            valid = record.valid_to is None or moment < record.valid_to
-            return record if valid and store.remembers(moment) else None
+            if record.valid_to is None:
+                return record
+            return record if moment < record.valid_to and store.remembers(moment) else None
     return None
 
 

@@ -94,6 +94,11 @@ class VersionedKeyValueStore(Generic[K, V]):
         versions = _decoded(self._map.get(key))
         at = bisect_left(versions, timestamp, key=_time)
         if at < len(versions) and versions[at][0] == timestamp:
+            if data is None and len(versions) == 1 and versions[0][1] is not None:
+                # As in Kafka Streams, a deletion at the time of the only version leaves nothing, so
+                # an older version that comes later is the latest one.
+                self._map.put(key, None)
+                return True
             versions[at] = timestamp, data
         else:
             versions.insert(at, (timestamp, data))
@@ -120,12 +125,15 @@ class VersionedKeyValueStore(Generic[K, V]):
         return None if raw is None else self._latest(raw)
 
     def get_as_of(self, key: K, timestamp: int) -> ValueAndTimestamp[V] | None:
-        """The version that was valid at a time: store.get_as_of("a", 1000)."""
-        if timestamp < self._storage.observed_ms - self._history_ms:
-            return None
+        """The version that was valid at a time: store.get_as_of("a", 1000).
+
+        Before the history begins only the latest version is known: it never expires.
+        """
         versions = _decoded(self._map.get(self._key(key)))
         index = bisect_right(versions, timestamp, key=_time) - 1
-        return None if index < 0 else self._typed(versions[index][1], versions[index][0])
+        if index < 0 or (index < len(versions) - 1 and not self.remembers(timestamp)):
+            return None
+        return self._typed(versions[index][1], versions[index][0])
 
     def remembers(self, timestamp: int) -> bool:
         """Whether a time is within the history."""

@@ -17,6 +17,7 @@ from moldau.streams.machine.stateless import (
     Filter,
     FlatMap,
     FlatMapValues,
+    FlatMapValuesWithKey,
     Map,
     MapValues,
     Peek,
@@ -98,6 +99,12 @@ class KStream(Generic[K, V]):
     ) -> KStream[K, V2]:
         """Any number of values under the same key: stream.flat_map_values(str.split)."""
         return self._step("FLATMAPVALUES", name, lambda: FlatMapValues(mapper), **VALUE)
+
+    def flat_map_values_with_key(
+        self, mapper: Callable[[K, V], Iterable[V2]], *, name: Name = None
+    ) -> KStream[K, V2]:
+        """The same with the key at hand: stream.flat_map_values_with_key(lambda k, v: [k, v])."""
+        return self._step("FLATMAPVALUES", name, lambda: FlatMapValuesWithKey(mapper), **VALUE)
 
     def peek(self, action: Callable[[K, V], object], *, name: Name = None) -> KStream[K, V]:
         """Look at each record: stream.peek(lambda key, value: seen.append(key))."""
@@ -192,45 +199,52 @@ class KStream(Generic[K, V]):
     def join(
         self,
         other: KStream[K, V2] | KTable[K, V2] | GlobalKTable[Any, V2],
-        joiner: Callable[[V, V2], R],
+        joiner: Callable[..., R],
         *,
         windows: JoinWindows | None = None,
         key: Callable[[K, V], Any] | None = None,
         grace: Duration | None = None,
+        with_key: bool = False,
         store: Name = None,
         name: Name = None,
     ) -> KStream[K, R]:
         """Join: with a stream (`windows`), a table (`grace` if versioned), a global one (`key`).
 
-        clicks.join(users, lambda click, user: (click, user))
+        clicks.join(users, lambda click, user: (click, user)). With `with_key` the joiner gets the
+        key first.
         """
-        return self._join(other, joiner, (False, False), windows, key, grace, store, name)
+        outer = (False, False)
+        return self._join(other, joiner, outer, windows, key, grace, store, name, with_key)
 
     def left_join(
         self,
         other: KStream[K, V2] | KTable[K, V2] | GlobalKTable[Any, V2],
-        joiner: Callable[[V, V2 | None], R],
+        joiner: Callable[..., R],
         *,
         windows: JoinWindows | None = None,
         key: Callable[[K, V], Any] | None = None,
         grace: Duration | None = None,
+        with_key: bool = False,
         store: Name = None,
         name: Name = None,
     ) -> KStream[K, R]:
         """The same, with `None` where there is no match: clicks.left_join(users, enrich)."""
-        return self._join(other, joiner, (True, False), windows, key, grace, store, name)
+        outer = (True, False)
+        return self._join(other, joiner, outer, windows, key, grace, store, name, with_key)
 
     def outer_join(
         self,
         other: KStream[K, V2],
-        joiner: Callable[[V | None, V2 | None], R],
+        joiner: Callable[..., R],
         *,
         windows: JoinWindows,
+        with_key: bool = False,
         store: Name = None,
         name: Name = None,
     ) -> KStream[K, R]:
         """Join two streams, with `None` for a missing side: a.outer_join(b, pair, windows=w)."""
-        return self._join(other, joiner, (True, True), windows, None, None, store, name)
+        outer = (True, True)
+        return self._join(other, joiner, outer, windows, None, None, store, name, with_key)
 
     def _join(self, other: Any, *options: Any) -> KStream[Any, Any]:
         target = other._view if isinstance(other, GlobalKTable) else other._at
@@ -253,26 +267,59 @@ class KStream(Generic[K, V]):
 
 
 class BranchedKStream(Generic[K, V]):
-    """A stream that is being split. A record goes to the first branch whose predicate holds."""
+    """A stream that is being split. A record goes to the first branch whose predicate holds.
+
+    `function` is given the branch, and what it returns stands for it in the result; `consumer` is
+    given the branch, which is then not in the result.
+    """
 
     def __init__(self, split: Split) -> None:
         self._split = split
+        self._branches: dict[str, KStream[Any, Any]] = {}
 
     def branch(
-        self, predicate: Callable[[K, V], bool], *, name: Name = None
+        self,
+        predicate: Callable[[K, V], bool],
+        *,
+        name: Name = None,
+        function: Callable[[KStream[K, V]], KStream[Any, Any] | None] | None = None,
+        consumer: Callable[[KStream[K, V]], object] | None = None,
     ) -> BranchedKStream[K, V]:
         """Add a branch: split.branch(lambda key, value: value > 100, name="big")."""
-        self._split.add(predicate, name)
+        return self._add(predicate, name, function, consumer)
+
+    def default_branch(
+        self,
+        *,
+        name: Name = None,
+        function: Callable[[KStream[K, V]], KStream[Any, Any] | None] | None = None,
+        consumer: Callable[[KStream[K, V]], object] | None = None,
+    ) -> dict[str, KStream[Any, Any]]:
+        """The branch of all other records, and all branches by name: split.default_branch()."""
+        return self._add(None, name, function, consumer).no_default_branch()
+
+    def _add(
+        self,
+        predicate: Callable[[K, V], bool] | None,
+        name: Name,
+        function: Callable[[KStream[K, V]], KStream[Any, Any] | None] | None,
+        consumer: Callable[[KStream[K, V]], object] | None,
+    ) -> BranchedKStream[K, V]:
+        if function is not None and consumer is not None:
+            raise ValueError("a branch has a function or a consumer, not both")
+        child = self._split.add(predicate, name)
+        stream: KStream[K, V] = KStream(self._split.branches[child])
+        if consumer is not None:
+            consumer(stream)
+            return self
+        found = stream if function is None else function(stream)
+        if found is not None:
+            self._branches[child] = found
         return self
 
-    def default_branch(self, *, name: Name = None) -> dict[str, KStream[K, V]]:
-        """The branch of all other records, and all branches by name: split.default_branch()."""
-        self._split.add(None, name)
-        return self.no_default_branch()
-
-    def no_default_branch(self) -> dict[str, KStream[K, V]]:
+    def no_default_branch(self) -> dict[str, KStream[Any, Any]]:
         """All branches by name; other records are dropped: split.no_default_branch()."""
-        return {name: KStream(handle) for name, handle in self._split.branches.items()}
+        return dict(self._branches)
 
 
 class KTable(Generic[K, V]):
@@ -305,6 +352,12 @@ class KTable(Generic[K, V]):
         """Change each value: table.map_values(len, store="lengths")."""
         compute = lambda key, value: mapper(value)  # noqa: E731
         return self._derive("KTABLE-MAPVALUES-", compute, name, store, keeps_values=False)
+
+    def map_values_with_key(
+        self, mapper: Callable[[K, V], V2], *, store: Store = None, name: Name = None
+    ) -> KTable[K, V2]:
+        """The same with the key at hand: table.map_values_with_key(lambda k, v: (k, v))."""
+        return self._derive("KTABLE-MAPVALUES-", mapper, name, store, keeps_values=False)
 
     def transform_values(
         self, mapper: Callable[[K, V], V2], *, store: Store = None, name: Name = None
@@ -363,30 +416,31 @@ class KTable(Generic[K, V]):
         other: KTable[Any, V2],
         joiner: Callable[[V, V2], R],
         *,
-        foreign_key: Callable[[V], Any] | None = None,
+        foreign_key: Callable[..., Any] | None = None,
+        with_key: bool = False,
         store: Store = None,
         name: Name = None,
     ) -> KTable[K, R]:
-        """Join by key, or by a key that the value holds: orders.join(users, pair)."""
-        outer = (False, False)
-        return KTable(
-            join_steps.join_table(self._at, other._at, joiner, outer, foreign_key, store, name)
-        )
+        """Join by key, or by a key that the value holds: orders.join(users, pair).
+
+        With `with_key`, `foreign_key` gets the key and the value.
+        """
+        outer, found = (False, False), _of_row(foreign_key, with_key)
+        return KTable(join_steps.join_table(self._at, other._at, joiner, outer, found, store, name))
 
     def left_join(
         self,
         other: KTable[Any, V2],
         joiner: Callable[[V, V2 | None], R],
         *,
-        foreign_key: Callable[[V], Any] | None = None,
+        foreign_key: Callable[..., Any] | None = None,
+        with_key: bool = False,
         store: Store = None,
         name: Name = None,
     ) -> KTable[K, R]:
         """The same, with `None` where the other table has no row: orders.left_join(users, pair)."""
-        outer = (True, False)
-        return KTable(
-            join_steps.join_table(self._at, other._at, joiner, outer, foreign_key, store, name)
-        )
+        outer, found = (True, False), _of_row(foreign_key, with_key)
+        return KTable(join_steps.join_table(self._at, other._at, joiner, outer, found, store, name))
 
     def outer_join(
         self,
@@ -399,6 +453,15 @@ class KTable(Generic[K, V]):
         """Join by key, with `None` for a missing row on either side: a.outer_join(b, pair)."""
         outer = (True, True)
         return KTable(join_steps.join_table(self._at, other._at, joiner, outer, None, store, name))
+
+
+def _of_row(
+    foreign_key: Callable[..., Any] | None, with_key: bool
+) -> Callable[[Any, Any], Any] | None:
+    """A foreign key as a function of key and value."""
+    if foreign_key is None or with_key:
+        return foreign_key
+    return lambda key, value: foreign_key(value)
 
 
 class KGroupedTable(Generic[K, V]):

@@ -309,7 +309,7 @@ class ForeignKeyJoinStep:
         self,
         left: TableHandle,
         right: TableHandle,
-        foreign_key: Callable[[Any], Any],
+        foreign_key: Callable[[Any, Any], Any],
         joiner: Callable[[Any, Any], Any],
         *,
         left_outer: bool,
@@ -476,18 +476,21 @@ class ForeignKeyJoinStep:
 def join_stream(
     at: Handle,
     target: Handle | TableHandle | View,
-    joiner: Callable[[Any, Any], Any],
+    joiner: Callable[..., Any],
     outer: tuple[bool, bool],
     windows: JoinWindows | None,
     key: Callable[[Any, Any], Any] | None,
     grace: Duration | None,
     store: str | None,
     name: str | None,
+    with_key: bool = False,
 ) -> Handle:
     """Join a stream with whatever it is."""
 
-    def join(record_key: Any, left: Any, right: Any) -> Any:
+    def without_key(record_key: Any, left: Any, right: Any) -> Any:
         return joiner(left, right)
+
+    join: Joiner = joiner if with_key else without_key
 
     if isinstance(target, View):
         lookup = key or (lambda record_key, value: record_key)
@@ -514,7 +517,7 @@ def join_table(
     theirs: TableHandle,
     joiner: Callable[[Any, Any], Any],
     outer: tuple[bool, bool],
-    foreign_key: Callable[[Any], Any] | None,
+    foreign_key: Callable[[Any, Any], Any] | None,
     store: str | Materialized | None,
     name: str | None,
 ) -> TableHandle:

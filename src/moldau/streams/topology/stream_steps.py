@@ -166,8 +166,8 @@ class Split:
         children = self.branches
         self._node = add_step(at, self._name, lambda: Branch(self._predicates, list(children)))
 
-    def add(self, predicate: Callable[[Any, Any], bool] | None, name: str | None) -> None:
-        """A branch, or the default where there is no predicate."""
+    def add(self, predicate: Callable[[Any, Any], bool] | None, name: str | None) -> str:
+        """A branch, or the default where there is no predicate; its name."""
         if predicate is not None:
             self._predicates.append(predicate)
         number = "0" if predicate is None else str(len(self._predicates))
@@ -176,3 +176,4 @@ class Split:
         child = check_name(self._name + (number if name is None else name))
         node = builder.add(GraphNode(child, processor_writer(child, PassThrough)), self._node)
         self.branches[child] = replace(self._at, name=child, node=node, repartitions={})
+        return child
