@@ -105,7 +105,7 @@ def foreign_key(
     if right_keys is None:
         raise KsqlException("the right table of a join by foreign key has no key format")
 
-    def key_of(row: Any) -> Any:
+    def key_of(_key: Any, row: Any) -> Any:
         found = key(row)
         return None if found is None else (found,)
 
