@@ -203,17 +203,48 @@ def test_a_damaged_inventory_is_ignored(tmp_path: Path, content: bytes) -> None:
     assert len(read_all(log)) == 40
 
 
-def test_after_a_kill_there_is_no_inventory(tmp_path: Path) -> None:
+def test_after_a_kill_only_the_logs_that_were_changed_are_recovered(tmp_path: Path) -> None:
     manager = started(tmp_path)
-    append(manager.create_log("topic", 0, CONFIG), b"before")
+    for index in range(5):
+        append(manager.create_log("topic", index, CONFIG, topic_id=uuid.UUID(int=9)), b"before")
+        # As if some time passed until the next start.
+        os.utime(tmp_path / f"topic-{index}" / f"{0:020d}.log", ns=(0, 0))
     manager.close()
     manager = started(tmp_path)
-    assert not (tmp_path / INVENTORY_FILE).exists()
-    log = log_of(manager)
-    append(log, b"after")
+    append(log_of(manager, 1), b"after", leader_epoch=0)
+    log_of(manager, 2).truncate_to(0, now_ms=NOW_MS)
+    append(log_of(manager, 2), b"behind", leader_epoch=0)
     manager.unlock()
-    log = log_of(started(tmp_path))
-    assert [value for _, value in values_of(read_all(log))] == [b"before", b"after"]
+    # As a Kafka that was killed leaves it.
+    os.truncate(tmp_path / "topic-3" / f"{0:020d}.index", 1_000)
+    # A batch that was written in part.
+    with (tmp_path / "topic-4" / f"{0:020d}.log").open("ab") as torn:
+        torn.write(b"\0" * 70)
+    disk = CountingDisk()
+    manager = started(tmp_path, disk)
+    assert {path.split("/")[-2] for path in disk.used if path.endswith(".log")} == {
+        f"topic-{index}" for index in (1, 2, 3, 4)
+    }
+    untouched = log_of(manager, 0)
+    assert (untouched.topic_id, untouched.needs_sync) == (uuid.UUID(int=9), False)
+    found = [[value for _, value in values_of(read_all(log_of(manager, i)))] for i in range(5)]
+    assert found == [[b"before"], [b"before", b"after"], [b"behind"], [b"before"], [b"before"]]
+
+
+def test_an_inventory_holds_for_several_kills_in_a_row(tmp_path: Path) -> None:
+    manager = started(tmp_path)
+    for index in range(2):
+        fill_plain(manager.create_log("topic", index, CONFIG))
+    manager.close()
+    expected = None
+    for _ in range(3):
+        manager = started(tmp_path)
+        state = state_of(log_of(manager, 0))
+        assert state == (expected or state)
+        expected = state
+        append(log_of(manager, 1), b"more", leader_epoch=20)
+        manager.unlock()
+    assert len(read_all(log_of(started(tmp_path), 1))) == 43
 
 
 def test_files_that_wait_for_their_removal_are_removed_after_a_start(tmp_path: Path) -> None:

@@ -119,6 +119,7 @@ class Flusher:
         """
         self._change += 1
         self._unwritten[name] = content
+        self._context.unwritten[self] = None
 
     @property
     def _dir_changed(self) -> bool:
@@ -170,6 +171,14 @@ class Flusher:
                 else:
                     disk.write_atomic(path, data, sync=False)
             self.note_new_file(name)
+        self._context.unwritten.pop(self, None)
+
+    def write_ahead(self) -> None:
+        """Write the small files before a flush asks for it: thousands would make a stop long."""
+        try:
+            self.write_small_files()
+        except OSError as error:
+            raise self._dir_state.fail(f"writing in {self.directory}", error) from error
 
     def flush_now(self, up_to: int, now_ms: WallMs) -> None:
         """Flush in place; for stops, tools and tests."""
@@ -254,6 +263,7 @@ class Flusher:
     def close(self) -> None:
         """The log is closed: its files may be gone any moment, so nothing is flushed now."""
         self._closed = True
+        self._context.unwritten.pop(self, None)
         waiters, self._waiters = self._waiters, []
         for _, _, waiter in waiters:
             waiter(_gone())

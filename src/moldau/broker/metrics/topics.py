@@ -1,10 +1,13 @@
 """What goes in and out: of each partition, its topic, and all topics.
 
 A partition's meter has its topic's as its parent, and that one the broker's: one call counts in all
-three. Meters are made when a partition is opened and removed with it.
+three. Those of a topic are made when its first partition is opened, those of a partition when they
+are first needed: most of thousands of partitions are idle.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from moldau.broker.metrics.tables import ALL_TOPICS, PARTITION, TOPIC
 from moldau.metrics import Flow, Meter, Registry
@@ -55,20 +58,31 @@ class TopicMeters:
 class PartitionMeters:
     """Those of one partition: what the hot path marks."""
 
-    __slots__ = ("index", "produced", "sent", "topic")
+    __slots__ = ("_metrics", "index", "produced", "sent", "topic")
+
+    #: Called with the bytes, and the first and last offset, that a producer has appended.
+    produced: Callable[[int, int, int], None]
+    #: Called with the bytes that a consumer gets.
+    sent: Callable[[int], None]
 
     def __init__(self, metrics: TopicMetrics, topic: TopicMeters, index: int) -> None:
-        # A start makes those of thousands of partitions.
-        tags, meter = (topic.name, str(index)), metrics.registry.meter
+        self._metrics = metrics
+        self.topic = topic
+        self.index = index
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        """Called for what has no value yet: `produced` and `sent`, when they are first used."""
+        if name not in ("produced", "sent"):
+            raise AttributeError(name)
+        topic, meter = self.topic, self._metrics.registry.meter
+        tags = (topic.name, str(self.index))
         bytes_in = meter(_BYTES_IN, *tags, parent=topic.bytes_in)
         messages_in = meter(_MESSAGES_IN, *tags, parent=topic.messages_in)
         bytes_out = meter(_BYTES_OUT, *tags, parent=topic.bytes_out)
-        self.topic = topic
-        self.index = index
-        #: Called with the bytes, and the first and last offset, that a producer has appended.
         self.produced = Flow(topic.produces, bytes_in, messages_in).appended
-        #: Called with the bytes that a consumer gets.
         self.sent = Flow(topic.fetches, bytes_out).passed
+        found: Callable[..., None] = object.__getattribute__(self, name)
+        return found
 
 
 class TopicMetrics:

@@ -5,7 +5,8 @@ Decided here: which logs exist on this node and what it leads or follows.
 Invariants: a partition is found here exactly if the image assigns it to this node and its log could
 be opened; its error, epochs and config are those of the newest delta applied. Applying a delta
 costs what changed; a delta with very many partitions is applied in turns, between which clients are
-served. A partition whose change fails is taken offline, and the others get theirs.
+served. A partition whose turn has not come yet gets its change when it is asked for, unless files
+have to be created for it. A partition whose change fails is taken offline, and the others get theirs.
 """
 
 from __future__ import annotations
@@ -119,7 +120,10 @@ class ReplicaManager:
         self._surroundings = _NodeSurroundings(replication, self._view)
         self._logs = HostedLogs(node_id, logs, log_config, report_directory)
         self._defer = defer
-        self._backlog: dict[tuple[UUID, int], None] = {}
+        # What waits for its turn, and whether files have to be created for it.
+        self._backlog: dict[tuple[UUID, int], bool] = {}
+        self._unopened_count = 0
+        self._turn_due = False
         self._settled: list[Callable[[], object]] = []
         # The same inner dicts under the topic's name and its 16-byte id, so that a lookup is two
         # dict accesses whatever the request version.
@@ -129,6 +133,8 @@ class ReplicaManager:
 
     def find(self, key: TopicKey, index: int) -> Partition | None:
         """The partition hosted here, leading or not, by topic name or 16-byte topic id."""
+        if self._backlog:
+            self._host_ahead(key, index)
         topic = self._topics.get(key)
         return None if topic is None else topic.get(index)
 
@@ -215,49 +221,69 @@ class ReplicaManager:
                 if index in hosted:
                     changed += 1
                     wait = changed > CHANGED_AT_ONCE_MAX
+                elif self._node_id not in state.replicas:
+                    continue
                 else:
                     wait = too_many_new or elapsed_ms() > over_ms
                 if wait and not at_once:
-                    self._put_off(topic.id, index)
+                    self._put_off(topic, index)
                 else:
                     self._host(topic, index, state)
 
-    def _put_off(self, topic_id: UUID, index: int) -> None:
+    def _put_off(self, topic: Topic, index: int) -> None:
         """Host the partition in a later turn; clients are served in between."""
-        idle = not self._backlog
-        self._backlog[topic_id, index] = None
-        if idle:
+        key = (topic.id, index)
+        if key not in self._backlog:
+            # After a start nearly all logs are loaded already.
+            is_new = not self._logs.is_loaded(topic.name, index)
+            self._backlog[key] = is_new
+            self._unopened_count += is_new
+        if not self._turn_due:
+            self._turn_due = True
             self._defer(self._host_some)
 
     def _host_some(self) -> None:
+        self._turn_due = False
         opened = 0
         elapsed_ms = self._surroundings.elapsed_ms
         over_ms = elapsed_ms() + TURN_MS_MAX
         for topic_id, index in list(islice(self._backlog, CHANGED_PER_TURN)):
             if opened == OPENED_PER_TURN or elapsed_ms() > over_ms:
                 break
-            del self._backlog[topic_id, index]
-            # The topic may have changed or been deleted in the meantime.
-            topic = self._view.image.topics_by_id.get(topic_id)
-            if topic is not None and (state := topic.partitions.get(index)) is not None:
-                # After a start nearly all logs are loaded already.
-                opened += not self._logs.is_loaded(topic.name, index)
-                self._host(topic, index, state)
-        if self._backlog:
+            opened += self._host_next(topic_id, index)
+        if not self._unopened_count:
+            waiting, self._settled = self._settled, []
+            for on_settled in waiting:
+                on_settled()
+        if self._backlog and not self._turn_due:
+            self._turn_due = True
             self._defer(self._host_some)
-            return
-        waiting, self._settled = self._settled, []
-        for on_settled in waiting:
-            on_settled()
+
+    def _host_next(self, topic_id: UUID, index: int) -> bool:
+        """Host a partition of the backlog; whether it was put off because its log was not there."""
+        is_new = self._backlog.pop((topic_id, index))
+        self._unopened_count -= is_new
+        # The topic may have changed or been deleted in the meantime.
+        topic = self._view.image.topics_by_id.get(topic_id)
+        if topic is not None and (state := topic.partitions.get(index)) is not None:
+            self._host(topic, index, state)
+        return is_new
+
+    def _host_ahead(self, key: TopicKey, index: int) -> None:
+        """A client asks for the partition: if it waits for its turn, this is it."""
+        topic = self._view.topic(key)
+        if topic is not None and self._backlog.get((topic.id, index)) is False:
+            self._host_next(topic.id, index)
 
     @property
     def unopened_count(self) -> int:
-        """How many partitions that the metadata assigns to this node wait for their turn."""
-        return len(self._backlog)
+        """How many partitions that the metadata assigns to this node wait for their files."""
+        return self._unopened_count
 
     def when_settled(self, on_settled: Callable[[], object]) -> None:
-        """Call `on_settled` once every partition assigned to this node has been opened."""
-        if self._backlog:
+        """Call `on_settled` once every partition assigned to this node has been opened, or can be
+        served as soon as it is asked for."""
+        if self._unopened_count:
             self._settled.append(on_settled)
         else:
             on_settled()
@@ -304,7 +330,7 @@ class ReplicaManager:
 
     def _take_offline(self, topic: Topic, index: int) -> None:
         """Serve it no longer: after a bug its state cannot be trusted until the next start."""
-        partition = self.find(topic.id.bytes, index)
+        partition = self._topics.get(topic.id.bytes, {}).get(index)
         if partition is None:
             return
         logger.error(
@@ -319,7 +345,7 @@ class ReplicaManager:
         if self._node_id not in state.replicas:
             self._remove_partition(topic.name, topic.id, index, ErrorCode.NOT_LEADER_OR_FOLLOWER)
             return
-        partition = self.find(topic.name, index)
+        partition = self._topics.get(topic.name, {}).get(index)
         if partition is not None and partition.topic_id != topic.id:
             # The topic was deleted and created again between two images.
             self._remove_topic(topic.name, partition.topic_id)
@@ -391,7 +417,7 @@ class ReplicaManager:
         if hosted is None:
             hosted = self._topics[topic.name] = self._topics[topic.id.bytes] = {}
         hosted[index] = partition
-        self._report(partition)
+        self._logs.report(log, topic.id, index, state)
         return partition
 
     def _report(self, partition: Partition) -> None:
