@@ -296,17 +296,22 @@ class Flusher:
 
     @property
     def checkpoint(self) -> int:
-        """The recovery point as it is to be written down: inside the active segment rather than
-        at its end, which is where a segment that is rolled later begins. After a clean stop the
-        indexes are durable, too, and nothing is rolled later: then it is the end."""
-        if not self._whole and self.recovery_point > self._segments.active.base_offset:
-            return self.recovery_point - 1
-        return self.recovery_point
+        """The recovery point as it is to be written down. After a clean stop the indexes are
+        durable, too, and nothing is rolled later: then it is the end."""
+        if self._whole:
+            return self.recovery_point
+        return checkpoint_of(self.recovery_point, self._segments.active.base_offset)
 
     def started_at(self, start_offset: int) -> None:
         """Nothing below the log's start needs recovery."""
         self.recovery_point = max(self.recovery_point, start_offset)
         self._wanted = max(self._wanted, start_offset)
+
+
+def checkpoint_of(recovery_point: int, active_base_offset: int) -> int:
+    """Inside the active segment rather than at its end, which is where a segment that is rolled
+    later begins."""
+    return recovery_point - 1 if recovery_point > active_base_offset else recovery_point
 
 
 class Flushable(Protocol):

@@ -53,6 +53,8 @@ def facts_of(disk: Disk, log: Log) -> LogFacts | None:
     """What a closed log looks like to the next start; None if that has to look at the files, as
     some of them may wait for their removal."""
     opened = log.opened_from
+    if log.is_unused:
+        return opened
     facts = LogFacts(
         entries_changed=opened.entries_changed if opened is not None else -1,
         written_ms=opened.written_ms if opened is not None else (),

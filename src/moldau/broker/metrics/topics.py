@@ -8,6 +8,7 @@ are first needed: most of thousands of partitions are idle.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from moldau.broker.metrics.tables import ALL_TOPICS, PARTITION, TOPIC
 from moldau.metrics import Flow, Meter, Registry
@@ -70,10 +71,15 @@ class PartitionMeters:
         self.topic = topic
         self.index = index
 
-    def __getattr__(self, name: str) -> Callable[..., None]:
-        """Called for what has no value yet: `produced` and `sent`, when they are first used."""
-        if name not in ("produced", "sent"):
-            raise AttributeError(name)
+    if not TYPE_CHECKING:
+        # Python calls it only for what has no value yet.
+        def __getattr__(self, name: str) -> Callable[..., None]:
+            if name not in ("produced", "sent"):
+                raise AttributeError(f"the meters of a partition have no attribute {name!r}")
+            self._make()
+            return object.__getattribute__(self, name)
+
+    def _make(self) -> None:
         topic, meter = self.topic, self._metrics.registry.meter
         tags = (topic.name, str(self.index))
         bytes_in = meter(_BYTES_IN, *tags, parent=topic.bytes_in)
@@ -81,8 +87,6 @@ class PartitionMeters:
         bytes_out = meter(_BYTES_OUT, *tags, parent=topic.bytes_out)
         self.produced = Flow(topic.produces, bytes_in, messages_in).appended
         self.sent = Flow(topic.fetches, bytes_out).passed
-        found: Callable[..., None] = object.__getattribute__(self, name)
-        return found
 
 
 class TopicMetrics:

@@ -6,7 +6,8 @@ Invariants: a partition is found here exactly if the image assigns it to this no
 be opened; its error, epochs and config are those of the newest delta applied. Applying a delta
 costs what changed; a delta with very many partitions is applied in turns, between which clients are
 served. A partition whose turn has not come yet gets its change when it is asked for, unless files
-have to be created for it. A partition whose change fails is taken offline, and the others get theirs.
+have to be created for it. A partition whose change fails is taken offline, and the others get
+theirs.
 """
 
 from __future__ import annotations
