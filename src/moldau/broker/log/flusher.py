@@ -174,9 +174,12 @@ class Flusher:
         self._context.unwritten.pop(self, None)
 
     def write_ahead(self) -> None:
-        """Write the small files before a flush asks for it: thousands would make a stop long."""
+        """Write the small files before a flush asks for it, and the last entries of the indexes:
+        those of thousands of logs, most of them idle again, would make a stop long."""
         try:
             self.write_small_files()
+            self._segments.active.complete_indexes()
+            self._segments.active.close_indexes()
         except OSError as error:
             raise self._dir_state.fail(f"writing in {self.directory}", error) from error
 

@@ -183,8 +183,7 @@ class Segment:
         )
         self.offset_index.trim()
         self.time_index.trim()
-        self.offset_index.close()
-        self.time_index.close()
+        self.close_indexes()
         self._recent = {}
 
     # Finding ------------------------------------------------------------------------
@@ -378,9 +377,13 @@ class Segment:
     def release(self) -> None:
         """Let go of descriptors and mappings without touching the files."""
         self.file.close()
+        self.close_indexes()
+        self._recent = {}
+
+    def close_indexes(self) -> None:
+        """Let go of the indexes' descriptors and mappings."""
         self.offset_index.close()
         self.time_index.close()
-        self._recent = {}
 
 
 def create_segment(
