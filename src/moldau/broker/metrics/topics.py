@@ -1,14 +1,10 @@
 """What goes in and out: of each partition, its topic, and all topics.
 
 A partition's meter has its topic's as its parent, and that one the broker's: one call counts in all
-three. Those of a topic are made when its first partition is opened, those of a partition when they
-are first needed: most of thousands of partitions are idle.
+three. Meters are made when a partition is opened and removed with it.
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from moldau.broker.metrics.tables import ALL_TOPICS, PARTITION, TOPIC
 from moldau.metrics import Flow, Meter, Registry
@@ -59,33 +55,19 @@ class TopicMeters:
 class PartitionMeters:
     """Those of one partition: what the hot path marks."""
 
-    __slots__ = ("_metrics", "index", "produced", "sent", "topic")
-
-    #: Called with the bytes, and the first and last offset, that a producer has appended.
-    produced: Callable[[int, int, int], None]
-    #: Called with the bytes that a consumer gets.
-    sent: Callable[[int], None]
+    __slots__ = ("index", "produced", "sent", "topic")
 
     def __init__(self, metrics: TopicMetrics, topic: TopicMeters, index: int) -> None:
-        self._metrics = metrics
-        self.topic = topic
-        self.index = index
-
-    if not TYPE_CHECKING:
-        # Python calls it only for what has no value yet.
-        def __getattr__(self, name: str) -> Callable[..., None]:
-            if name not in ("produced", "sent"):
-                raise AttributeError(f"the meters of a partition have no attribute {name!r}")
-            self._make()
-            return object.__getattribute__(self, name)
-
-    def _make(self) -> None:
-        topic, meter = self.topic, self._metrics.registry.meter
-        tags = (topic.name, str(self.index))
+        # A start makes those of thousands of partitions.
+        tags, meter = (topic.name, str(index)), metrics.registry.meter
         bytes_in = meter(_BYTES_IN, *tags, parent=topic.bytes_in)
         messages_in = meter(_MESSAGES_IN, *tags, parent=topic.messages_in)
         bytes_out = meter(_BYTES_OUT, *tags, parent=topic.bytes_out)
+        self.topic = topic
+        self.index = index
+        #: Called with the bytes, and the first and last offset, that a producer has appended.
         self.produced = Flow(topic.produces, bytes_in, messages_in).appended
+        #: Called with the bytes that a consumer gets.
         self.sent = Flow(topic.fetches, bytes_out).passed
 
 
