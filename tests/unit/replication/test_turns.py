@@ -19,11 +19,12 @@ from moldau.broker.replication.manager import (
     TURN_MS_MAX,
     ReplicaManager,
 )
+from moldau.broker.replication.partition import Partition
 from moldau.invariant import InvariantError
 from moldau.times import ElapsedMs
 from moldau.wire.errors import ErrorCode
 from moldau.wire.messages import PartitionChangeRecord
-from support.hosting import NODE_ID, OTHER_NODE_ID, Host, alone
+from support.hosting import NODE_ID, OTHER_NODE_ID, Host, NoFetchers, alone
 
 
 class Turns:
@@ -138,6 +139,25 @@ def test_a_partition_that_is_asked_for_does_not_wait_for_its_turn(tmp_path: Path
     assert (turns.opened, asked.error) == (1, None)
     assert turns.host.replicas.find("t", count - 1) is asked
     assert turns.host.replicas.find("t", count) is None
+    turns.turn()
+    assert (turns.opened, turns.led, turns.put_off) == (count, count, [])
+
+
+def test_a_partition_may_be_asked_for_while_another_one_has_its_turn(tmp_path: Path) -> None:
+    count = OPENED_AT_ONCE_MAX + 1
+    turns = Turns(tmp_path)
+    turns.host.create_topic("t", count)
+    while turns.put_off:
+        turns.turn()
+    turns.restart()
+    replicas = turns.host.replicas
+
+    class Asking(NoFetchers):
+        def leave(self, partition: Partition) -> None:
+            replicas.find("t", partition.index + 1)
+
+    replicas._fetchers = Asking()
+    replicas.apply_image(turns.host.image)
     turns.turn()
     assert (turns.opened, turns.led, turns.put_off) == (count, count, [])
 

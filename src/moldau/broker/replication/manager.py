@@ -262,7 +262,10 @@ class ReplicaManager:
 
     def _host_next(self, topic_id: UUID, index: int) -> bool:
         """Host a partition of the backlog; whether it was put off because its log was not there."""
-        is_new = self._backlog.pop((topic_id, index))
+        is_new = self._backlog.pop((topic_id, index), None)
+        if is_new is None:
+            # What another partition's change has called has asked for it.
+            return False
         self._unopened_count -= is_new
         # The topic may have changed or been deleted in the meantime.
         topic = self._view.image.topics_by_id.get(topic_id)
