@@ -179,7 +179,7 @@ class Flusher:
         try:
             self.write_small_files()
             self._segments.active.complete_indexes()
-            self._segments.active.close_indexes()
+            self._segments.active.release()
         except OSError as error:
             raise self._dir_state.fail(f"writing in {self.directory}", error) from error
 

@@ -183,7 +183,8 @@ class Segment:
         )
         self.offset_index.trim()
         self.time_index.trim()
-        self.close_indexes()
+        self.offset_index.close()
+        self.time_index.close()
         self._recent = {}
 
     # Finding ------------------------------------------------------------------------
@@ -377,13 +378,9 @@ class Segment:
     def release(self) -> None:
         """Let go of descriptors and mappings without touching the files."""
         self.file.close()
-        self.close_indexes()
-        self._recent = {}
-
-    def close_indexes(self) -> None:
-        """Let go of the indexes' descriptors and mappings."""
         self.offset_index.close()
         self.time_index.close()
+        self._recent = {}
 
 
 def create_segment(

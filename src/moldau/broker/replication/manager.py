@@ -15,7 +15,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import islice
 from typing import Protocol
 from uuid import UUID
 
@@ -38,21 +37,16 @@ from moldau.broker.replication.machine.names import CurrentLeader, NodeEndpoint,
 from moldau.broker.replication.machine.role import Role
 from moldau.broker.replication.partition import Partition
 from moldau.broker.replication.surroundings import Proposer
+from moldau.broker.replication.turns import TURN_MS_MAX, Turns
 from moldau.times import ElapsedMs, WallMs
 from moldau.wire.errors import ApiError, ErrorCode
 
 logger = logging.getLogger(__name__)
 
-# A delta is applied immediately up to these counts, the rest in turns of the loop. Creating the
-# files of a log takes much longer than changing a leader, so the two are counted separately: if
-# there are more logs to open, none is opened before the response about them is on its way, and
-# turns are short.
+# A delta is applied immediately up to these counts, the rest in turns. If there are more logs to
+# open, none is opened before the response about them is on its way.
 OPENED_AT_ONCE_MAX = 100
-OPENED_PER_TURN = 2
 CHANGED_AT_ONCE_MAX = 2_000
-CHANGED_PER_TURN = 200
-# On a slow disk a turn ends after this time: a broker that sends no heartbeats is fenced.
-TURN_MS_MAX = 20
 
 
 class FollowerFetchers(Protocol):
@@ -120,12 +114,7 @@ class ReplicaManager:
         self._view = ClusterView(node_id)
         self._surroundings = _NodeSurroundings(replication, self._view)
         self._logs = HostedLogs(node_id, logs, log_config, report_directory)
-        self._defer = defer
-        # What waits for its turn, and whether files have to be created for it.
-        self._backlog: dict[tuple[UUID, int], bool] = {}
-        self._unopened_count = 0
-        self._turn_due = False
-        self._settled: list[Callable[[], object]] = []
+        self._turns = Turns(defer=defer, elapsed_ms=replication.elapsed_ms, host=self._host_put_off)
         # The same inner dicts under the topic's name and its 16-byte id, so that a lookup is two
         # dict accesses whatever the request version.
         self._topics: dict[TopicKey, dict[int, Partition]] = {}
@@ -134,8 +123,8 @@ class ReplicaManager:
 
     def find(self, key: TopicKey, index: int) -> Partition | None:
         """The partition hosted here, leading or not, by topic name or 16-byte topic id."""
-        if self._backlog:
-            self._host_ahead(key, index)
+        if self._turns and (waiting := self._view.topic(key)) is not None:
+            self._turns.take_ahead((waiting.id, index))
         topic = self._topics.get(key)
         return None if topic is None else topic.get(index)
 
@@ -158,7 +147,7 @@ class ReplicaManager:
         state = topic.partitions.get(index)
         if state is None:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        if (topic.id, index) in self._backlog:
+        if (topic.id, index) in self._turns:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         if self._node_id in state.replicas:
             # It should be here, so its log directory cannot be used.
@@ -232,65 +221,25 @@ class ReplicaManager:
                     self._host(topic, index, state)
 
     def _put_off(self, topic: Topic, index: int) -> None:
-        """Host the partition in a later turn; clients are served in between."""
-        key = (topic.id, index)
-        if key not in self._backlog:
-            # After a start nearly all logs are loaded already.
-            is_new = not self._logs.is_loaded(topic.name, index)
-            self._backlog[key] = is_new
-            self._unopened_count += is_new
-        if not self._turn_due:
-            self._turn_due = True
-            self._defer(self._host_some)
+        """Host the partition in a later turn."""
+        # After a start nearly all logs are loaded already.
+        self._turns.add((topic.id, index), is_new=not self._logs.is_loaded(topic.name, index))
 
-    def _host_some(self) -> None:
-        self._turn_due = False
-        opened = 0
-        elapsed_ms = self._surroundings.elapsed_ms
-        over_ms = elapsed_ms() + TURN_MS_MAX
-        for topic_id, index in list(islice(self._backlog, CHANGED_PER_TURN)):
-            if opened == OPENED_PER_TURN or elapsed_ms() > over_ms:
-                break
-            opened += self._host_next(topic_id, index)
-        if not self._unopened_count:
-            waiting, self._settled = self._settled, []
-            for on_settled in waiting:
-                on_settled()
-        if self._backlog and not self._turn_due:
-            self._turn_due = True
-            self._defer(self._host_some)
-
-    def _host_next(self, topic_id: UUID, index: int) -> bool:
-        """Host a partition of the backlog; whether it was put off because its log was not there."""
-        is_new = self._backlog.pop((topic_id, index), None)
-        if is_new is None:
-            # What another partition's change has called has asked for it.
-            return False
-        self._unopened_count -= is_new
+    def _host_put_off(self, topic_id: UUID, index: int) -> None:
         # The topic may have changed or been deleted in the meantime.
         topic = self._view.image.topics_by_id.get(topic_id)
         if topic is not None and (state := topic.partitions.get(index)) is not None:
             self._host(topic, index, state)
-        return is_new
-
-    def _host_ahead(self, key: TopicKey, index: int) -> None:
-        """A client asks for the partition: if it waits for its turn, this is it."""
-        topic = self._view.topic(key)
-        if topic is not None and self._backlog.get((topic.id, index)) is False:
-            self._host_next(topic.id, index)
 
     @property
     def unopened_count(self) -> int:
         """How many partitions that the metadata assigns to this node wait for their files."""
-        return self._unopened_count
+        return self._turns.unopened_count
 
     def when_settled(self, on_settled: Callable[[], object]) -> None:
         """Call `on_settled` once every partition assigned to this node has been opened, or can be
         served as soon as it is asked for."""
-        if self._unopened_count:
-            self._settled.append(on_settled)
-        else:
-            on_settled()
+        self._turns.when_settled(on_settled)
 
     def apply_image(self, image: MetadataImage) -> None:
         """Apply a whole image, at start or after a snapshot."""
