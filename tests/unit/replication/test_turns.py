@@ -11,13 +11,13 @@ import pytest
 from moldau.broker.metadata.machine.delta import MetadataDelta
 from moldau.broker.metadata.machine.model import NO_LEADER
 from moldau.broker.replication import manager
+from moldau.broker.replication.machine.turns import CHANGED_PER_TURN, OPENED_PER_TURN, TURN_MS_MAX
 from moldau.broker.replication.manager import (
     CHANGED_AT_ONCE_MAX,
     OPENED_AT_ONCE_MAX,
     ReplicaManager,
 )
 from moldau.broker.replication.partition import Partition
-from moldau.broker.replication.turns import CHANGED_PER_TURN, OPENED_PER_TURN, TURN_MS_MAX
 from moldau.invariant import InvariantError
 from moldau.times import ElapsedMs
 from moldau.wire.errors import ErrorCode

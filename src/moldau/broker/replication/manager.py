@@ -35,9 +35,9 @@ from moldau.broker.replication.machine.events import ProposeIsr
 from moldau.broker.replication.machine.leader import Brokers
 from moldau.broker.replication.machine.names import CurrentLeader, NodeEndpoint, TopicKey
 from moldau.broker.replication.machine.role import Role
+from moldau.broker.replication.machine.turns import TURN_MS_MAX, Turns
 from moldau.broker.replication.partition import Partition
 from moldau.broker.replication.surroundings import Proposer
-from moldau.broker.replication.turns import TURN_MS_MAX, Turns
 from moldau.times import ElapsedMs, WallMs
 from moldau.wire.errors import ApiError, ErrorCode
 
