@@ -123,7 +123,7 @@ class ReplicaManager:
 
     def find(self, key: TopicKey, index: int) -> Partition | None:
         """The partition hosted here, leading or not, by topic name or 16-byte topic id."""
-        if self._turns and (waiting := self._view.topic(key)) is not None:
+        if self._turns.ready_count and (waiting := self._view.topic(key)) is not None:
             self._turns.take_ahead((waiting.id, index))
         topic = self._topics.get(key)
         return None if topic is None else topic.get(index)

@@ -35,9 +35,8 @@ class Turns:
         self._settled: list[Callable[[], object]] = []
         #: How many of those that wait need files.
         self.unopened_count = 0
-
-    def __len__(self) -> int:
-        return len(self._waiting)
+        #: How many of them do not: a client need not wait for those.
+        self.ready_count = 0
 
     def __contains__(self, partition: tuple[UUID, int]) -> bool:
         return partition in self._waiting
@@ -47,6 +46,7 @@ class Turns:
         if partition not in self._waiting:
             self._waiting[partition] = is_new
             self.unopened_count += is_new
+            self.ready_count += not is_new
         self._go_on()
 
     def take_ahead(self, partition: tuple[UUID, int]) -> None:
@@ -87,5 +87,6 @@ class Turns:
             # What another partition's change has called has asked for it.
             return False
         self.unopened_count -= is_new
+        self.ready_count -= not is_new
         self._host(*partition)
         return is_new
