@@ -18,6 +18,10 @@ logger = logging.getLogger(__name__)
 
 REMOVAL_CHECK_MS = 1_000
 FLUSH_CHECK_MS_MIN = 10
+# Files of thousands of logs that were written to take some seconds, between which clients are
+# served.
+SMALL_FILES_CHECK_MS = 1_000
+SMALL_FILES_TURN_MS = 20
 
 
 class Maintenance:
@@ -55,12 +59,16 @@ class Maintenance:
             logs.expire_producers,
         )
         self._schedule("removals", lambda: REMOVAL_CHECK_MS, logs.removals.run_due)
+        self._schedule("small files", self._small_files_interval_ms, logs.write_small_files)
         self._schedule("flushes", self._flush_interval_ms, logs.flush_overdue)
 
     def stop(self) -> None:
         for timer in self._timers.values():
             timer.cancel()
         self._timers.clear()
+
+    def _small_files_interval_ms(self) -> int:
+        return SMALL_FILES_TURN_MS if self._logs.has_unwritten_files else SMALL_FILES_CHECK_MS
 
     def _flush_interval_ms(self) -> int:
         scheduler_ms = int(self._config()["log.flush.scheduler.interval.ms"])

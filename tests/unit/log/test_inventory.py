@@ -203,17 +203,48 @@ def test_a_damaged_inventory_is_ignored(tmp_path: Path, content: bytes) -> None:
     assert len(read_all(log)) == 40
 
 
-def test_after_a_kill_there_is_no_inventory(tmp_path: Path) -> None:
+def test_after_a_kill_only_the_logs_that_were_changed_are_recovered(tmp_path: Path) -> None:
     manager = started(tmp_path)
-    append(manager.create_log("topic", 0, CONFIG), b"before")
+    for index in range(5):
+        append(manager.create_log("topic", index, CONFIG, topic_id=uuid.UUID(int=9)), b"before")
+        # As if some time passed until the next start.
+        os.utime(tmp_path / f"topic-{index}" / f"{0:020d}.log", ns=(0, 0))
     manager.close()
     manager = started(tmp_path)
-    assert not (tmp_path / INVENTORY_FILE).exists()
-    log = log_of(manager)
-    append(log, b"after")
+    append(log_of(manager, 1), b"after", leader_epoch=0)
+    log_of(manager, 2).truncate_to(0, now_ms=NOW_MS)
+    append(log_of(manager, 2), b"behind", leader_epoch=0)
     manager.unlock()
-    log = log_of(started(tmp_path))
-    assert [value for _, value in values_of(read_all(log))] == [b"before", b"after"]
+    # As a Kafka that was killed leaves it.
+    os.truncate(tmp_path / "topic-3" / f"{0:020d}.index", 1_000)
+    # A batch that was written in part.
+    with (tmp_path / "topic-4" / f"{0:020d}.log").open("ab") as torn:
+        torn.write(b"\0" * 70)
+    disk = CountingDisk()
+    manager = started(tmp_path, disk)
+    assert {path.split("/")[-2] for path in disk.used if path.endswith(".log")} == {
+        f"topic-{index}" for index in (1, 2, 3, 4)
+    }
+    untouched = log_of(manager, 0)
+    assert (untouched.topic_id, untouched.needs_sync) == (uuid.UUID(int=9), False)
+    found = [[value for _, value in values_of(read_all(log_of(manager, i)))] for i in range(5)]
+    assert found == [[b"before"], [b"before", b"after"], [b"behind"], [b"before"], [b"before"]]
+
+
+def test_an_inventory_holds_for_several_kills_in_a_row(tmp_path: Path) -> None:
+    manager = started(tmp_path)
+    for index in range(2):
+        fill_plain(manager.create_log("topic", index, CONFIG))
+    manager.close()
+    expected = None
+    for _ in range(3):
+        manager = started(tmp_path)
+        state = state_of(log_of(manager, 0))
+        assert state == (expected or state)
+        expected = state
+        append(log_of(manager, 1), b"more", leader_epoch=20)
+        manager.unlock()
+    assert len(read_all(log_of(started(tmp_path), 1))) == 43
 
 
 def test_files_that_wait_for_their_removal_are_removed_after_a_start(tmp_path: Path) -> None:
@@ -226,3 +257,67 @@ def test_files_that_wait_for_their_removal_are_removed_after_a_start(tmp_path: P
     manager.close()
     started(tmp_path)
     assert not leftover.exists()
+
+
+@pytest.mark.parametrize("fill", [fill_nothing, fill_plain, fill_old, fill_transactional])
+def test_a_log_that_is_not_used_stays_as_the_stop_has_left_it(
+    tmp_path: Path, fill: Callable[[Log], None]
+) -> None:
+    manager = started(tmp_path)
+    fill(manager.create_log("topic", 0, CONFIG, topic_id=uuid.UUID(int=9)))
+    manager.close()
+    expected = state_of(log_of(started(tmp_path)))
+    # That process was killed; the next ones stop without having used the log.
+    for _ in range(2):
+        disk = CountingDisk()
+        manager = started(tmp_path, disk)
+        log = log_of(manager)
+        manager.checkpoint_recovery_points()
+        assert (log.is_unused, log.needs_sync, log.topic_id) == (True, False, uuid.UUID(int=9))
+        assert [path for path in disk.used if "/topic-0/" in path] == []
+        manager.close()
+    assert state_of(log_of(started(tmp_path))) == expected
+
+
+def delete(manager: LogManager) -> None:
+    manager.delete_log("topic", 0)
+
+
+def set_aside(manager: LogManager) -> None:
+    manager.set_stray(log_of(manager))
+
+
+@pytest.mark.parametrize("remove", [delete, set_aside])
+def test_a_log_that_is_not_used_can_be_removed(
+    tmp_path: Path, remove: Callable[[LogManager], None]
+) -> None:
+    manager = started(tmp_path)
+    fill_transactional(manager.create_log("topic", 0, CONFIG))
+    manager.close()
+    manager = started(tmp_path)
+    remove(manager)
+    assert manager.get_log("topic", 0) is None
+    assert not (tmp_path / "topic-0").exists()
+    manager.close()
+    assert started(tmp_path).get_log("topic", 0) is None
+
+
+def test_the_first_use_of_a_log_may_be_a_change(tmp_path: Path) -> None:
+    manager = started(tmp_path)
+    for index in range(4):
+        fill_plain(manager.create_log("topic", index, CONFIG))
+    manager.close()
+    manager = started(tmp_path)
+    logs = [log_of(manager, index) for index in range(4)]
+    assert all(log.is_unused for log in logs)
+    assert logs[0].set_high_watermark(30) == 30
+    logs[1].advance_log_start_offset(25)
+    manager.update_config("topic", LogConfig(segment_bytes=3000))
+    logs[3].truncate_to(10, now_ms=NOW_MS)
+    assert logs[0].high_watermark == 30
+    assert logs[1].log_start_offset == 25
+    assert logs[2].segment_bytes == 3000
+    assert logs[3].log_end_offset == 10
+    assert not any(log.is_unused for log in logs)
+    with pytest.raises(AttributeError, match="no attribute 'colour'"):
+        _ = logs[0].colour  # type: ignore[attr-defined]

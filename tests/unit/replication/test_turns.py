@@ -9,19 +9,20 @@ from typing import Any
 import pytest
 
 from moldau.broker.metadata.machine.delta import MetadataDelta
+from moldau.broker.metadata.machine.model import NO_LEADER
+from moldau.broker.replication import manager
+from moldau.broker.replication.machine.turns import CHANGED_PER_TURN, OPENED_PER_TURN, TURN_MS_MAX
 from moldau.broker.replication.manager import (
     CHANGED_AT_ONCE_MAX,
-    CHANGED_PER_TURN,
     OPENED_AT_ONCE_MAX,
-    OPENED_PER_TURN,
-    TURN_MS_MAX,
     ReplicaManager,
 )
+from moldau.broker.replication.partition import Partition
 from moldau.invariant import InvariantError
 from moldau.times import ElapsedMs
 from moldau.wire.errors import ErrorCode
 from moldau.wire.messages import PartitionChangeRecord
-from support.hosting import NODE_ID, OTHER_NODE_ID, Host, alone
+from support.hosting import NODE_ID, OTHER_NODE_ID, Host, NoFetchers, alone
 
 
 class Turns:
@@ -38,6 +39,11 @@ class Turns:
             return create_log(*args, **options)
 
         self.host.logs.create_log = create_slowly  # type: ignore[method-assign]
+        self.restart()
+
+    def restart(self) -> None:
+        """Host nothing; the logs that are loaded stay."""
+        self.put_off.clear()
         self.host.replicas = ReplicaManager(
             node_id=NODE_ID,
             logs=self.host.logs,
@@ -114,6 +120,64 @@ def test_other_leaders_are_taken_at_once_up_to_thousands(tmp_path: Path) -> None
     )
     assert turns.led == count
     assert CHANGED_AT_ONCE_MAX > CHANGED_PER_TURN > OPENED_AT_ONCE_MAX
+
+
+def test_a_partition_that_is_asked_for_does_not_wait_for_its_turn(tmp_path: Path) -> None:
+    count = OPENED_AT_ONCE_MAX + 1
+    turns = Turns(tmp_path)
+    topic_id = turns.host.create_topic("t", count)
+    while turns.put_off:
+        turns.turn()
+    turns.restart()
+    settled: list[int] = []
+    turns.host.replicas.apply_image(turns.host.image)
+    turns.host.replicas.when_settled(lambda: settled.append(turns.opened))
+    assert (turns.opened, settled, turns.host.replicas.unopened_count) == (0, [0], 0)
+    asked = turns.host.replicas.get(topic_id.bytes, count - 1)
+    assert (turns.opened, asked.error) == (1, None)
+    assert turns.host.replicas.find("t", count - 1) is asked
+    assert turns.host.replicas.find("t", count) is None
+    turns.turn()
+    assert (turns.opened, turns.led, turns.put_off) == (count, count, [])
+
+
+def test_a_partition_may_be_asked_for_while_another_one_has_its_turn(tmp_path: Path) -> None:
+    count = OPENED_AT_ONCE_MAX + 1
+    turns = Turns(tmp_path)
+    turns.host.create_topic("t", count)
+    while turns.put_off:
+        turns.turn()
+    turns.restart()
+    replicas = turns.host.replicas
+
+    class Asking(NoFetchers):
+        def leave(self, partition: Partition) -> None:
+            replicas.find("t", partition.index + 1)
+
+    replicas._fetchers = Asking()
+    replicas.apply_image(turns.host.image)
+    turns.turn()
+    assert (turns.opened, turns.led, turns.put_off) == (count, count, [])
+
+
+def test_a_change_that_was_put_off_is_made_when_a_client_asks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turns = Turns(tmp_path)
+    count = OPENED_AT_ONCE_MAX + 1
+    topic_id = turns.host.create_topic("t", count)
+    while turns.put_off:
+        turns.turn()
+    monkeypatch.setattr(manager, "CHANGED_AT_ONCE_MAX", 0)
+    turns.host.change_partition(topic_id, 5, leader=NO_LEADER)
+    turns.host.change_partition(topic_id, 6, replicas=[OTHER_NODE_ID], leader=OTHER_NODE_ID)
+    assert len(turns.put_off) == 1
+    assert turns.led == count
+    assert turns.host.replicas.get("t", 5).error is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert turns.led == count - 1
+    assert turns.host.replicas.find("t", 6) is None
+    turns.turn()
+    assert (turns.opened, turns.put_off) == (count - 1, [])
 
 
 def test_what_was_put_off_is_done_as_the_metadata_then_says(tmp_path: Path) -> None:

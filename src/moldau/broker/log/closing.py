@@ -52,20 +52,22 @@ class Closing:
     async def prepare(self, directory: LogDirState, logs: Collection[Log], now_ms: WallMs) -> None:
         """Do off the loop what `close` would otherwise do in place."""
         if not self._is_as_one(directory, logs):
-            await flush_together(logs, now_ms)
+            await flush_together([log for log in logs if log.needs_sync], now_ms)
 
     def close(self, directory: LogDirState, logs: Collection[Log], now_ms: WallMs) -> None:
         """Flush and close; raises OSError or LogDirFailure if not all is durable."""
         if not self._is_as_one(directory, logs):
             for log in logs:
-                log.flush(now_ms=now_ms)
+                if log.needs_sync:
+                    log.flush(now_ms=now_ms)
                 log.close()
             return
         for log in logs:
             log.close(sync=False)
         self._disk.sync_all(directory.path)
         for log in logs:
-            log.flusher.closed_cleanly(log.log_end_offset)
+            if not log.is_unused:
+                log.flusher.closed_cleanly(log.log_end_offset)
 
     def _is_as_one(self, directory: LogDirState, logs: Collection[Log]) -> bool:
         unsynced = sum(log.needs_sync for log in logs)

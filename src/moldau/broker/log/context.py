@@ -85,6 +85,12 @@ class CutLog(Protocol):
     def recovery_checkpoint(self) -> int: ...
 
 
+class SmallFiles(Protocol):
+    """The small files of a log that are still to be written."""
+
+    def write_ahead(self) -> None: ...
+
+
 def _no_jitter(_jitter_ms_max: int) -> int:
     return 0
 
@@ -100,6 +106,8 @@ class LogContext:
     on_cut: Callable[[CutLog], None] | None = None
     jitter: Callable[[int], int] = _no_jitter
     producer_id_expiration_ms: int = 86_400_000
+    unwritten: dict[SmallFiles, None] = field(default_factory=dict)
+    """Logs with small files that a flush, the stop or an idle moment has to write; in order."""
     on_flushed: Callable[[float], None] | None = None
     """Called with the milliseconds that a flush took."""
 

@@ -119,6 +119,7 @@ class Flusher:
         """
         self._change += 1
         self._unwritten[name] = content
+        self._context.unwritten[self] = None
 
     @property
     def _dir_changed(self) -> bool:
@@ -170,6 +171,17 @@ class Flusher:
                 else:
                     disk.write_atomic(path, data, sync=False)
             self.note_new_file(name)
+        self._context.unwritten.pop(self, None)
+
+    def write_ahead(self) -> None:
+        """Write the small files before a flush asks for it, and the last entries of the indexes:
+        those of thousands of logs, most of them idle again, would make a stop long."""
+        try:
+            self.write_small_files()
+            self._segments.active.complete_indexes()
+            self._segments.active.release()
+        except OSError as error:
+            raise self._dir_state.fail(f"writing in {self.directory}", error) from error
 
     def flush_now(self, up_to: int, now_ms: WallMs) -> None:
         """Flush in place; for stops, tools and tests."""
@@ -254,6 +266,7 @@ class Flusher:
     def close(self) -> None:
         """The log is closed: its files may be gone any moment, so nothing is flushed now."""
         self._closed = True
+        self._context.unwritten.pop(self, None)
         waiters, self._waiters = self._waiters, []
         for _, _, waiter in waiters:
             waiter(_gone())
@@ -286,17 +299,22 @@ class Flusher:
 
     @property
     def checkpoint(self) -> int:
-        """The recovery point as it is to be written down: inside the active segment rather than
-        at its end, which is where a segment that is rolled later begins. After a clean stop the
-        indexes are durable, too, and nothing is rolled later: then it is the end."""
-        if not self._whole and self.recovery_point > self._segments.active.base_offset:
-            return self.recovery_point - 1
-        return self.recovery_point
+        """The recovery point as it is to be written down. After a clean stop the indexes are
+        durable, too, and nothing is rolled later: then it is the end."""
+        if self._whole:
+            return self.recovery_point
+        return checkpoint_of(self.recovery_point, self._segments.active.base_offset)
 
     def started_at(self, start_offset: int) -> None:
         """Nothing below the log's start needs recovery."""
         self.recovery_point = max(self.recovery_point, start_offset)
         self._wanted = max(self._wanted, start_offset)
+
+
+def checkpoint_of(recovery_point: int, active_base_offset: int) -> int:
+    """Inside the active segment rather than at its end, which is where a segment that is rolled
+    later begins."""
+    return recovery_point - 1 if recovery_point > active_base_offset else recovery_point
 
 
 class Flushable(Protocol):

@@ -15,18 +15,24 @@ from moldau.broker.log.machine.inventory import (
     decode_inventory,
     encode_inventory,
 )
-from moldau.broker.log.machine.names import INVENTORY_FILE, LOG_SUFFIX, offset_prefix
+from moldau.broker.log.machine.names import (
+    INDEX_SUFFIX,
+    INVENTORY_FILE,
+    LOG_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    offset_prefix,
+)
 from moldau.broker.log.segment import Segment
 
 logger = logging.getLogger(__name__)
 
 
 def read_inventory(directory: LogDir) -> dict[str, LogFacts]:
-    """The facts by directory names; none unless the last stop was clean and wrote them."""
+    """The facts by directory names that the last clean stop has written."""
     if directory.inventory is None:
         return {}
     data, directory.inventory = directory.inventory, None
-    return decode_inventory(data, directory.mark_ms)
+    return decode_inventory(data, directory.mark_ms if directory.clean_shutdown else None)
 
 
 def write_inventory(disk: Disk, directory: LogDir, logs: Iterable[Log]) -> None:
@@ -47,8 +53,11 @@ def facts_of(disk: Disk, log: Log) -> LogFacts | None:
     """What a closed log looks like to the next start; None if that has to look at the files, as
     some of them may wait for their removal."""
     opened = log.opened_from
+    if log.is_unused:
+        return opened
     facts = LogFacts(
         entries_changed=opened.entries_changed if opened is not None else -1,
+        written_ms=opened.written_ms if opened is not None else (),
         topic_id=log.topic_id,
         end_offset=log.log_end_offset,
         # A start drops epochs without a batch.
@@ -63,19 +72,37 @@ def facts_of(disk: Disk, log: Log) -> LogFacts | None:
     may_have = log.has_retired_files or log.config.compact
     if may_have and has_leftovers(disk.scan_files(log.dir)):
         return None
-    return facts._replace(entries_changed=disk.entries_changed(log.dir))
+    return facts._replace(
+        entries_changed=disk.entries_changed(log.dir),
+        written_ms=tuple(disk.mtime_ms(segment.file.path) for segment in log.segments),
+    )
 
 
-def is_as_recorded(disk: Disk, directory: str, facts: LogFacts) -> bool:
-    """Whether a log's directory is still as the clean stop has left it."""
+def is_as_recorded(disk: Disk, directory: str, facts: LogFacts, *, clean: bool) -> bool:
+    """Whether a log's directory is still as the clean stop has left it, which was not the last
+    stop unless `clean`."""
     try:
         if disk.entries_changed(directory) != facts.entries_changed:
             return False
         for each in facts.segments:
             if disk.size(f"{directory}/{offset_prefix(each.base_offset)}{LOG_SUFFIX}") != each.size:
                 return False
+        return clean or _is_untouched(disk, directory, facts)
     except FileNotFoundError:
         return False
+
+
+def _is_untouched(disk: Disk, directory: str, facts: LogFacts) -> bool:
+    """Whether no segment was written to, although all have their sizes: one may have been cut and
+    have grown again. A Kafka that was killed leaves indexes longer than their entries."""
+    for each, written_ms in zip(facts.segments, facts.written_ms, strict=True):
+        path = f"{directory}/{offset_prefix(each.base_offset)}"
+        if (
+            disk.mtime_ms(path + LOG_SUFFIX) != written_ms
+            or disk.size(path + INDEX_SUFFIX) != each.offset_index_size
+            or disk.size(path + TIME_INDEX_SUFFIX) != each.time_index_size
+        ):
+            return False
     return True
 
 

@@ -77,52 +77,85 @@ def open_log(
 
     `topic_id` is that of a new log, `found_id` what the caller has read from the files of one that
     is there. `recovery_point`, `log_start_offset` and `high_watermark` come from the checkpoints,
-    `facts` from the inventory of a clean stop if the directory is as recorded there. I/O errors
-    come out as LogDirFailure.
+    `facts` from the inventory of a clean stop if the directory is as recorded there: then the log
+    is opened when it is first used. I/O errors come out as LogDirFailure.
     """
+    log = Log.__new__(Log)
+
+    def open_restored() -> None:
+        loader = _Loader(context, log.dir, log.config, now_ms)
+        try:
+            loader.restore(found, log_start_offset)
+        except OSError as error:
+            raise dir_state.fail(f"opening {log.dir}", error) from error
+        # The rest may have changed since.
+        _make(log, loader, dir_state, topic, partition, log.topic_id, high_watermark, log.is_future)
+        log.opened_from = found
+
+    if facts is not None and facts.end_offset >= log_start_offset:
+        found = facts
+        log.await_use(
+            dir_state,
+            directory,
+            topic,
+            partition,
+            config,
+            facts=facts,
+            is_future=is_future,
+            open_=open_restored,
+        )
+        return log
     loader = _Loader(context, directory, config, now_ms)
     try:
-        if facts is not None and facts.end_offset < log_start_offset:
-            facts = None
-        if facts is not None:
-            known_id = facts.topic_id
-            loader.restore(facts, log_start_offset)
-        else:
-            try:
-                files = context.disk.scan_files(directory)
-            except FileNotFoundError:
-                context.disk.make_dirs(directory)
-                files = {}
-            settle_leftovers(context.disk, directory, files)
-            # First, so that no power failure leaves records of an unknown topic.
-            known_id = found_id or loader.topic_id(files, topic_id)
-            loader.load(files, clean_shutdown, recovery_point, log_start_offset)
+        try:
+            files = context.disk.scan_files(directory)
+        except FileNotFoundError:
+            context.disk.make_dirs(directory)
+            files = {}
+        settle_leftovers(context.disk, directory, files)
+        # First, so that no power failure leaves records of an unknown topic.
+        known_id = found_id or loader.topic_id(files, topic_id)
+        loader.load(files, clean_shutdown, recovery_point, log_start_offset)
     except OSError as error:
         raise dir_state.fail(f"opening {directory}", error) from error
-    log = Log(
-        context,
+    _make(log, loader, dir_state, topic, partition, known_id, high_watermark, is_future)
+    return log
+
+
+def _make(
+    log: Log,
+    found: _Loader,
+    dir_state: LogDirState,
+    topic: str,
+    partition: int,
+    topic_id: uuid.UUID | None,
+    high_watermark: int,
+    is_future: bool,
+) -> None:
+    """Make the log of what was found."""
+    Log.__init__(
+        log,
+        found.context,
         dir_state,
-        directory,
+        found.dir,
         topic,
         partition,
-        config,
-        segments=loader.segments,
-        log_start_offset=loader.log_start_offset,
-        log_end_offset=loader.log_end_offset,
-        recovery_point=loader.recovery_point,
+        found.config,
+        segments=found.segments,
+        log_start_offset=found.log_start_offset,
+        log_end_offset=found.log_end_offset,
+        recovery_point=found.recovery_point,
         high_watermark=high_watermark,
-        leader_epochs=loader.epochs,
-        producers=loader.producers,
-        snapshots=loader.snapshots,
-        topic_id=known_id,
-        now_ms=now_ms,
+        leader_epochs=found.epochs,
+        producers=found.producers,
+        snapshots=found.snapshots,
+        topic_id=topic_id,
+        now_ms=found.now_ms,
         is_future=is_future,
-        new_files=loader.new_files,
-        unsynced_files=loader.unsynced_files,
-        unwritten_epochs=loader.unwritten_epochs,
+        new_files=found.new_files,
+        unsynced_files=found.unsynced_files,
+        unwritten_epochs=found.unwritten_epochs,
     )
-    log.opened_from = facts
-    return log
 
 
 def read_topic_id(disk: Disk, directory: str) -> uuid.UUID | None:
@@ -139,11 +172,11 @@ class _Loader:
     def __init__(
         self, context: LogContext, directory: str, config: LogConfig, now_ms: WallMs
     ) -> None:
-        self._context = context
+        self.context = context
         self._disk = context.disk
-        self._dir = directory
-        self._config = config
-        self._now_ms = now_ms
+        self.dir = directory
+        self.config = config
+        self.now_ms = now_ms
         self.producers = ProducerStates()
         self.snapshots = ProducerSnapshots(self._disk, directory)
         # Set by `load` and `restore`: thousands of logs are opened at a start.
@@ -186,7 +219,7 @@ class _Loader:
             # The segments end below the start of the log: none of their records count.
             logger.warning(
                 "%s ends at %d below its start %d: starting empty there",
-                self._dir,
+                self.dir,
                 end_offset,
                 log_start_offset,
             )
@@ -219,15 +252,15 @@ class _Loader:
             self.snapshots,
             log_start_offset=self.log_start_offset,
             end_offset=self.log_end_offset,
-            now_ms=self._now_ms,
-            expiration_ms=self._context.producer_id_expiration_ms,
+            now_ms=self.now_ms,
+            expiration_ms=self.context.producer_id_expiration_ms,
             clean=clean,
         )
 
     def restore(self, facts: LogFacts, log_start_offset: int) -> None:
         """Take over what the clean stop recorded: files are opened when they are used."""
         if facts.snapshots:
-            self.snapshots = ProducerSnapshots(self._disk, self._dir, facts.snapshots)
+            self.snapshots = ProducerSnapshots(self._disk, self.dir, facts.snapshots)
             self.snapshots.remove_stray(each.base_offset for each in facts.segments)
         self.epochs = LeaderEpochs(facts.epochs)
         segments = []
@@ -254,7 +287,7 @@ class _Loader:
         if names:
             offsets = (offset_of_file(name) for name in names)
             self.snapshots = ProducerSnapshots(
-                self._disk, self._dir, [offset for offset in offsets if offset is not None]
+                self._disk, self.dir, [offset for offset in offsets if offset is not None]
             )
 
     def _settle_epochs(self, clean: bool) -> None:
@@ -271,15 +304,15 @@ class _Loader:
             self._write_epochs()
 
     def _start_empty(self, offset: int) -> None:
-        config = self._config
+        config = self.config
         segment = create_segment(
             self._disk,
-            self._dir,
+            self.dir,
             offset,
             index_size_max=config.segment_index_bytes,
             index_interval_bytes=config.index_interval_bytes,
-            created_ms=self._now_ms,
-            jitter_ms=self._context.jitter(min(config.segment_jitter_ms, config.segment_ms)),
+            created_ms=self.now_ms,
+            jitter_ms=self.context.jitter(min(config.segment_jitter_ms, config.segment_ms)),
         )
         segment.file.close()
         self.segments = Segments([segment])
@@ -293,7 +326,7 @@ class _Loader:
 
     def _write_epochs(self) -> None:
         self._disk.write_atomic(
-            f"{self._dir}/{LEADER_EPOCH_CHECKPOINT}",
+            f"{self.dir}/{LEADER_EPOCH_CHECKPOINT}",
             encode_epochs(self.epochs.entries()),
             sync=False,
         )
@@ -302,7 +335,7 @@ class _Loader:
     def _load_epochs(self, files: dict[str, int]) -> None:
         if LEADER_EPOCH_CHECKPOINT not in files:
             return
-        path = f"{self._dir}/{LEADER_EPOCH_CHECKPOINT}"
+        path = f"{self.dir}/{LEADER_EPOCH_CHECKPOINT}"
         try:
             self.epochs = LeaderEpochs(decode_epochs(path, self._disk.read_bytes(path)))
         except CorruptCheckpoint as error:
@@ -348,17 +381,17 @@ class _Loader:
         txn_index_size: int,
     ) -> Segment:
         """A segment that is there, none of whose files has been opened yet."""
-        config = self._config
-        path = f"{self._dir}/{offset_prefix(base_offset)}{LOG_SUFFIX}"
+        config = self.config
+        path = f"{self.dir}/{offset_prefix(base_offset)}{LOG_SUFFIX}"
         return Segment(
             self._disk,
-            self._dir,
+            self.dir,
             base_offset,
             file=self._disk.open(path, size=size),
             index_size_max=config.segment_index_bytes,
             index_interval_bytes=config.index_interval_bytes,
-            created_ms=self._now_ms,
-            jitter_ms=self._context.jitter(min(config.segment_jitter_ms, config.segment_ms)),
+            created_ms=self.now_ms,
+            jitter_ms=self.context.jitter(min(config.segment_jitter_ms, config.segment_ms)),
             index_size=index_size,
             time_index_size=time_index_size,
             txn_index_size=txn_index_size,
@@ -393,7 +426,7 @@ class _Loader:
                 break
             # A power failure may take the end of one segment and leave the next one's name.
             # Cleaning leaves such gaps, too, so compacted logs have to live with them.
-            lost = following is not None and end_offset < following and not self._config.compact
+            lost = following is not None and end_offset < following and not self.config.compact
             overtaken = following is not None and end_offset > following
             if unflushed and (lost or overtaken):
                 self._discard(ordered[index + 1 :])
@@ -428,8 +461,8 @@ class _Loader:
             self.snapshots,
             self.epochs,
             log_start_offset=log_start_offset,
-            now_ms=self._now_ms,
-            expiration_ms=self._context.producer_id_expiration_ms,
+            now_ms=self.now_ms,
+            expiration_ms=self.context.producer_id_expiration_ms,
         )
         if outcome.cut_bytes:
             self._discard(later)
@@ -456,11 +489,11 @@ class _Loader:
             segment.release()
         if segments:
             # Before anything is appended in their place.
-            self._disk.sync_dir(self._dir)
+            self._disk.sync_dir(self.dir)
 
     def topic_id(self, files: dict[str, int], wanted: uuid.UUID | None) -> uuid.UUID | None:
         """The id in `partition.metadata`; written when it is missing and given."""
-        path = f"{self._dir}/{PARTITION_METADATA}"
+        path = f"{self.dir}/{PARTITION_METADATA}"
         if PARTITION_METADATA in files:
             try:
                 return decode_partition_metadata(path, self._disk.read_bytes(path))

@@ -73,16 +73,19 @@ class LogLoading:
             if parsed.suffix and not self._is_log(path, parsed, config):
                 continue
             topic_id = None
-            if not directory.clean_shutdown:
+            clean = directory.clean_shutdown
+            facts = inventory.get(name)
+            if facts is not None and not is_as_recorded(
+                self._context.disk, path, facts, clean=clean
+            ):
+                facts = None
+            if facts is None and not clean:
                 try:
                     topic_id = read_topic_id(self._context.disk, path)
                 except CorruptCheckpoint:
                     self._set_aside(directory, path, parsed)
                     continue
             key = (parsed.topic, parsed.partition)
-            facts = inventory.get(name)
-            if facts is not None and not is_as_recorded(self._context.disk, path, facts):
-                facts = None
             log = open_log(
                 self._context,
                 directory,
@@ -91,7 +94,7 @@ class LogLoading:
                 parsed.partition,
                 config,
                 now_ms=self._now_ms(),
-                clean_shutdown=directory.clean_shutdown,
+                clean_shutdown=clean,
                 recovery_point=recovery_points.get(key, 0),
                 log_start_offset=log_starts.get(key, 0),
                 high_watermark=high_watermarks.get(key, 0),

@@ -98,7 +98,7 @@ class LogDir(LogDirState):
         self.clean_shutdown = False
         # The broker epoch of the last run when it stopped cleanly, else -1 (KIP-966).
         self.broker_epoch = -1
-        # When the mark was written that was found, and the inventory of the logs beside it.
+        # When the mark was written that was found, and the last inventory of the logs.
         self.mark_ms = -1
         self.inventory: bytes | None = None
 
@@ -128,11 +128,12 @@ class LogDir(LogDirState):
     def begin(self) -> None:
         """The second half of `open`, before anything is written."""
         try:
+            self._read_inventory()
             mark = f"{self.path}/{CLEAN_SHUTDOWN_FILE}"
             self.clean_shutdown = self._disk.exists(mark)
             if self.clean_shutdown:
                 self.broker_epoch = decode_clean_shutdown(self._disk.read_bytes(mark))
-                self._take_inventory(mark)
+                self.mark_ms = self._disk.mtime_ms(mark)
                 # First of all: a crash from here on is an unclean stop.
                 self._disk.remove(mark)
                 self._disk.sync_dir(self.path)
@@ -140,13 +141,12 @@ class LogDir(LogDirState):
             self.unlock()
             raise
 
-    def _take_inventory(self, mark: str) -> None:
+    def _read_inventory(self) -> None:
+        """It stays until the next clean stop: after a kill it describes the logs that are as they
+        were. Beside another mark it does not count."""
         path = f"{self.path}/{INVENTORY_FILE}"
         if self._disk.exists(path):
-            self.mark_ms = self._disk.mtime_ms(mark)
             self.inventory = self._disk.read_bytes(path)
-            # Before the mark: it must not be found beside a later one.
-            self._disk.remove(path)
 
     def clean_mark_ms(self) -> int:
         """When the clean-shutdown mark was written that is there now."""

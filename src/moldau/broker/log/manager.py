@@ -10,7 +10,9 @@ from __future__ import annotations
 import logging
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from itertools import islice
+from typing import TYPE_CHECKING, Final
 
 from moldau.broker.log.background import Background
 from moldau.broker.log.closing import Closing
@@ -43,6 +45,9 @@ if TYPE_CHECKING:
     from moldau.broker.config import LogConfig
 
 logger = logging.getLogger(__name__)
+
+#: Each takes about a tenth of a millisecond.
+SMALL_FILES_PER_TURN: Final = 20
 
 
 class LogManager:
@@ -298,6 +303,18 @@ class LogManager:
                 and now_ms - log.flusher.last_flush_ms >= log.config.flush_ms
             ):
                 log.request_flush(now_ms=now_ms)
+
+    def write_small_files(self) -> None:
+        """Write some of the small files that would otherwise wait for a flush or the stop."""
+        for files in list(islice(self.context.unwritten, SMALL_FILES_PER_TURN)):
+            # One that cannot be written must not keep the others.
+            self.context.unwritten.pop(files, None)
+            with suppress(LogDirFailure):
+                files.write_ahead()
+
+    @property
+    def has_unwritten_files(self) -> bool:
+        return bool(self.context.unwritten)
 
     @property
     def flush_ms_min(self) -> int:

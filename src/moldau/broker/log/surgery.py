@@ -33,6 +33,8 @@ def guarded(
     """Run an operation; an I/O error in it takes the log directory offline."""
     if log.dir_state.failure is not None:
         raise log.dir_state.failure.again()
+    # A log that was not used yet needs its files under the names that they have now.
+    log.ensure_open()
     try:
         return operation(log, *args, **kwargs)
     except OSError as error:

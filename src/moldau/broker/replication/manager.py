@@ -5,7 +5,9 @@ Decided here: which logs exist on this node and what it leads or follows.
 Invariants: a partition is found here exactly if the image assigns it to this node and its log could
 be opened; its error, epochs and config are those of the newest delta applied. Applying a delta
 costs what changed; a delta with very many partitions is applied in turns, between which clients are
-served. A partition whose change fails is taken offline, and the others get theirs.
+served. A partition whose turn has not come yet gets its change when it is asked for, unless files
+have to be created for it. A partition whose change fails is taken offline, and the others get
+theirs.
 """
 
 from __future__ import annotations
@@ -13,7 +15,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import islice
 from typing import Protocol
 from uuid import UUID
 
@@ -34,6 +35,7 @@ from moldau.broker.replication.machine.events import ProposeIsr
 from moldau.broker.replication.machine.leader import Brokers
 from moldau.broker.replication.machine.names import CurrentLeader, NodeEndpoint, TopicKey
 from moldau.broker.replication.machine.role import Role
+from moldau.broker.replication.machine.turns import TURN_MS_MAX, Turns
 from moldau.broker.replication.partition import Partition
 from moldau.broker.replication.surroundings import Proposer
 from moldau.times import ElapsedMs, WallMs
@@ -41,16 +43,10 @@ from moldau.wire.errors import ApiError, ErrorCode
 
 logger = logging.getLogger(__name__)
 
-# A delta is applied immediately up to these counts, the rest in turns of the loop. Creating the
-# files of a log takes much longer than changing a leader, so the two are counted separately: if
-# there are more logs to open, none is opened before the response about them is on its way, and
-# turns are short.
+# A delta is applied immediately up to these counts, the rest in turns. If there are more logs to
+# open, none is opened before the response about them is on its way.
 OPENED_AT_ONCE_MAX = 100
-OPENED_PER_TURN = 2
 CHANGED_AT_ONCE_MAX = 2_000
-CHANGED_PER_TURN = 200
-# On a slow disk a turn ends after this time: a broker that sends no heartbeats is fenced.
-TURN_MS_MAX = 20
 
 
 class FollowerFetchers(Protocol):
@@ -118,9 +114,7 @@ class ReplicaManager:
         self._view = ClusterView(node_id)
         self._surroundings = _NodeSurroundings(replication, self._view)
         self._logs = HostedLogs(node_id, logs, log_config, report_directory)
-        self._defer = defer
-        self._backlog: dict[tuple[UUID, int], None] = {}
-        self._settled: list[Callable[[], object]] = []
+        self._turns = Turns(defer=defer, elapsed_ms=replication.elapsed_ms, host=self._host_put_off)
         # The same inner dicts under the topic's name and its 16-byte id, so that a lookup is two
         # dict accesses whatever the request version.
         self._topics: dict[TopicKey, dict[int, Partition]] = {}
@@ -129,6 +123,8 @@ class ReplicaManager:
 
     def find(self, key: TopicKey, index: int) -> Partition | None:
         """The partition hosted here, leading or not, by topic name or 16-byte topic id."""
+        if self._turns.ready_count and (waiting := self._view.topic(key)) is not None:
+            self._turns.take_ahead((waiting.id, index))
         topic = self._topics.get(key)
         return None if topic is None else topic.get(index)
 
@@ -151,7 +147,7 @@ class ReplicaManager:
         state = topic.partitions.get(index)
         if state is None:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        if (topic.id, index) in self._backlog:
+        if (topic.id, index) in self._turns:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         if self._node_id in state.replicas:
             # It should be here, so its log directory cannot be used.
@@ -215,52 +211,35 @@ class ReplicaManager:
                 if index in hosted:
                     changed += 1
                     wait = changed > CHANGED_AT_ONCE_MAX
+                elif self._node_id not in state.replicas:
+                    continue
                 else:
                     wait = too_many_new or elapsed_ms() > over_ms
                 if wait and not at_once:
-                    self._put_off(topic.id, index)
+                    self._put_off(topic, index)
                 else:
                     self._host(topic, index, state)
 
-    def _put_off(self, topic_id: UUID, index: int) -> None:
-        """Host the partition in a later turn; clients are served in between."""
-        idle = not self._backlog
-        self._backlog[topic_id, index] = None
-        if idle:
-            self._defer(self._host_some)
+    def _put_off(self, topic: Topic, index: int) -> None:
+        """Host the partition in a later turn."""
+        # After a start nearly all logs are loaded already.
+        self._turns.add((topic.id, index), is_new=not self._logs.is_loaded(topic.name, index))
 
-    def _host_some(self) -> None:
-        opened = 0
-        elapsed_ms = self._surroundings.elapsed_ms
-        over_ms = elapsed_ms() + TURN_MS_MAX
-        for topic_id, index in list(islice(self._backlog, CHANGED_PER_TURN)):
-            if opened == OPENED_PER_TURN or elapsed_ms() > over_ms:
-                break
-            del self._backlog[topic_id, index]
-            # The topic may have changed or been deleted in the meantime.
-            topic = self._view.image.topics_by_id.get(topic_id)
-            if topic is not None and (state := topic.partitions.get(index)) is not None:
-                # After a start nearly all logs are loaded already.
-                opened += not self._logs.is_loaded(topic.name, index)
-                self._host(topic, index, state)
-        if self._backlog:
-            self._defer(self._host_some)
-            return
-        waiting, self._settled = self._settled, []
-        for on_settled in waiting:
-            on_settled()
+    def _host_put_off(self, topic_id: UUID, index: int) -> None:
+        # The topic may have changed or been deleted in the meantime.
+        topic = self._view.image.topics_by_id.get(topic_id)
+        if topic is not None and (state := topic.partitions.get(index)) is not None:
+            self._host(topic, index, state)
 
     @property
     def unopened_count(self) -> int:
-        """How many partitions that the metadata assigns to this node wait for their turn."""
-        return len(self._backlog)
+        """How many partitions that the metadata assigns to this node wait for their files."""
+        return self._turns.unopened_count
 
     def when_settled(self, on_settled: Callable[[], object]) -> None:
-        """Call `on_settled` once every partition assigned to this node has been opened."""
-        if self._backlog:
-            self._settled.append(on_settled)
-        else:
-            on_settled()
+        """Call `on_settled` once every partition assigned to this node has been opened, or can be
+        served as soon as it is asked for."""
+        self._turns.when_settled(on_settled)
 
     def apply_image(self, image: MetadataImage) -> None:
         """Apply a whole image, at start or after a snapshot."""
@@ -304,7 +283,7 @@ class ReplicaManager:
 
     def _take_offline(self, topic: Topic, index: int) -> None:
         """Serve it no longer: after a bug its state cannot be trusted until the next start."""
-        partition = self.find(topic.id.bytes, index)
+        partition = self._topics.get(topic.id.bytes, {}).get(index)
         if partition is None:
             return
         logger.error(
@@ -319,7 +298,7 @@ class ReplicaManager:
         if self._node_id not in state.replicas:
             self._remove_partition(topic.name, topic.id, index, ErrorCode.NOT_LEADER_OR_FOLLOWER)
             return
-        partition = self.find(topic.name, index)
+        partition = self._topics.get(topic.name, {}).get(index)
         if partition is not None and partition.topic_id != topic.id:
             # The topic was deleted and created again between two images.
             self._remove_topic(topic.name, partition.topic_id)
@@ -391,7 +370,7 @@ class ReplicaManager:
         if hosted is None:
             hosted = self._topics[topic.name] = self._topics[topic.id.bytes] = {}
         hosted[index] = partition
-        self._report(partition)
+        self._logs.report(log, topic.id, index, state)
         return partition
 
     def _report(self, partition: Partition) -> None:
