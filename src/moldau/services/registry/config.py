@@ -113,11 +113,7 @@ class RegistryConfig:
             topic=values["kafkastore.topic"],
             keys_topic=values["dek.registry.topic"],
             keys_max=values["dek.registry.max.keys"],
-            topic_configs={
-                name.removeprefix(_TOPIC_CONFIG): text
-                for name, text in properties.items()
-                if name.startswith(_TOPIC_CONFIG)
-            },
+            topic_configs=_below(_TOPIC_CONFIG, properties),
             replication_factor=values["kafkastore.topic.replication.factor"],
             skip_topic_validation=values["kafkastore.topic.skip.validation"],
             init_timeout_ms=values["kafkastore.init.timeout.ms"],
@@ -145,11 +141,7 @@ class RegistryConfig:
                 for kind in _LIMITED
             },
             clients={"bootstrap.servers": servers, **clients},
-            kms_params={
-                name.removeprefix(KMS_PREFIX): text
-                for name, text in properties.items()
-                if name.startswith(KMS_PREFIX)
-            },
+            kms_params=_below(KMS_PREFIX, properties),
         )
 
     def advertised(self, listeners: list[Listener]) -> tuple[str, str, int]:
@@ -173,6 +165,15 @@ class RegistryConfig:
             host = chosen.host if chosen.host in _LOOPBACK else socket.getfqdn()
         scheme = "https" if chosen.secure else "http"
         return scheme, host, chosen.port if self.host_port is None else self.host_port
+
+
+def _below(prefix: str, properties: Mapping[str, str]) -> dict[str, str]:
+    """The settings with a prefix, by their names without it."""
+    return {
+        name.removeprefix(prefix): text
+        for name, text in properties.items()
+        if name.startswith(prefix)
+    }
 
 
 def _level(values: Mapping[str, Any]) -> str:
