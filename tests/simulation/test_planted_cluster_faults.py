@@ -197,7 +197,8 @@ CASES = [
     Case(followers_forget_producers, {Invariant.NO_DUPLICATES}),
     Case(
         a_new_coordinator_knows_nothing,
-        {Invariant.OFFSETS_KEPT, Invariant.OWNED_ONCE},
+        # A member that is told that its group does not exist is a surprise, too.
+        {Invariant.OFFSETS_KEPT, Invariant.OWNED_ONCE, Invariant.NO_SURPRISE},
         profile=CONSUMER,
         first_seed=4,
     ),
