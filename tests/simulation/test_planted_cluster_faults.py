@@ -197,7 +197,7 @@ CASES = [
     Case(followers_forget_producers, {Invariant.NO_DUPLICATES}),
     Case(
         a_new_coordinator_knows_nothing,
-        # A member that is told that its group does not exist is a surprise, too.
+        # GROUP_ID_NOT_FOUND for a group that has members is an unexpected error.
         {Invariant.OFFSETS_KEPT, Invariant.OWNED_ONCE, Invariant.NO_SURPRISE},
         profile=CONSUMER,
         first_seed=4,

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any, Final
@@ -48,7 +49,7 @@ _PAUSE_S: Final = 0.02
 _BUSY_PAUSE_S_MAX: Final = 0.1
 PAUSE_S_MAX: Final = 0.25
 _COMMIT_S: Final = 10.0
-RETRY_S: Final = 0.5
+_RETRY_S: Final = 0.5
 _JOIN_S: Final = 15.0
 _PUT_BACK_MS: Final = 100
 _PUT_BACK_MS_MAX: Final = 10_000
@@ -84,7 +85,7 @@ class Receiver:
         return self.selector is None or self.selector(message.selector_values())
 
 
-class Feed:
+class Feed(ABC):
     """What both have: a thread, a condition, and receivers."""
 
     def __init__(self, context: Context, destination: Destination) -> None:
@@ -99,16 +100,17 @@ class Feed:
     def start(self) -> None:
         self._thread.start()
 
+    @abstractmethod
     def settle(self, token: Token, accepted: bool) -> None:
-        raise NotImplementedError
+        """Say what became of a message."""
 
     def settle_all(self, tokens: Iterable[Token], accepted: bool) -> None:
         for token in tokens:
             self.settle(token, accepted)
 
+    @abstractmethod
     def flush(self, timeout: float) -> bool:
         """Wait until everything that was settled is acknowledged to the broker."""
-        raise NotImplementedError
 
     def take(self, receiver: Receiver, timeout: float | None) -> Token | None:
         """The next message; None after the timeout, or when the feed is closed."""
@@ -144,7 +146,27 @@ class Feed:
         return bool(message.expiration) and message.expiration <= now_ms()
 
     def _run(self) -> None:
-        raise NotImplementedError
+        while not self._closing:
+            try:
+                self._turn()
+            except WakeupError:
+                continue
+            except (KafkaError, MessagingError) as error:
+                self.context.report(error)
+                with self.changed:
+                    self.changed.wait(_RETRY_S)
+        try:
+            self._finish()
+        except (KafkaError, WakeupError) as error:
+            self.context.report(error)
+
+    @abstractmethod
+    def _turn(self) -> None:
+        """Read and hand out what there is, or wait for a moment."""
+
+    @abstractmethod
+    def _finish(self) -> None:
+        """Close the consumer, on the feed's thread."""
 
     def _join(self) -> None:
         if threading.current_thread() is not self._thread:
@@ -232,30 +254,21 @@ class ShareFeed(Feed):
 
     # The thread.
 
-    def _run(self) -> None:
-        while not self._closing:
-            try:
-                self._hand_out_due()
-                self._tell()
-                if self._is_wanted() and time.monotonic() >= self._poll_after_s:
-                    self._poll()
-                self._pause()
-            except WakeupError:
-                continue
-            except (KafkaError, MessagingError) as error:
-                self.context.report(error)
-                with self.changed:
-                    self.changed.wait(RETRY_S)
-        try:
-            with self.changed:
-                settled = [(each.record, each.outcome) for each in self._tokens.values()]
-            for record, outcome in settled:
-                if outcome is not None:
-                    with suppress(NotGivenError):
-                        self._consumer.acknowledge(record, outcome)
-            self._consumer.close(10)
-        except (KafkaError, WakeupError) as error:
-            self.context.report(error)
+    def _turn(self) -> None:
+        self._hand_out_due()
+        self._tell()
+        if self._is_wanted() and time.monotonic() >= self._poll_after_s:
+            self._poll()
+        self._pause()
+
+    def _finish(self) -> None:
+        with self.changed:
+            settled = [(each.record, each.outcome) for each in self._tokens.values()]
+        for record, outcome in settled:
+            if outcome is not None:
+                with suppress(NotGivenError):
+                    self._consumer.acknowledge(record, outcome)
+        self._consumer.close(10)
 
     def _is_wanted(self) -> bool:
         with self.changed:
@@ -473,7 +486,7 @@ class ShareFeed(Feed):
         except MessagingError as error:
             self.context.report(error)
             self._unsent.append((token, dead_letter))
-            self._unsent_s = time.monotonic() + RETRY_S
+            self._unsent_s = time.monotonic() + _RETRY_S
             return
         self.settle(token, accepted=True)
 

@@ -6,18 +6,12 @@ import time
 from collections import deque
 from typing import Any, Final
 
-from moldau.client import (
-    AcknowledgeType,
-    Consumer,
-    KafkaError,
-    TopicPartition,
-    WakeupError,
-)
+from moldau.client import AcknowledgeType, Consumer, TopicPartition
 from moldau.messaging.context import Context, now_ms
-from moldau.messaging.feed import HELD_MAX, PAUSE_S_MAX, POLL_S, RETRY_S, Feed, Receiver, Token
+from moldau.messaging.feed import HELD_MAX, PAUSE_S_MAX, POLL_S, Feed, Receiver, Token
 from moldau.messaging.machine.buffer import Timed
 from moldau.messaging.machine.destinations import Destination
-from moldau.messaging.machine.errors import MessageFormatError, MessagingError
+from moldau.messaging.machine.errors import MessageFormatError
 from moldau.messaging.machine.records import CONNECTION
 
 __all__ = ["TopicFeed"]
@@ -78,28 +72,19 @@ class TopicFeed(Feed):
         self._consumer.wakeup()
         self._join()
 
-    def _run(self) -> None:
-        while not self._closing:
-            try:
-                for token in self._held.due(now_ms()):
-                    self._hand_out(token)
-                with self.changed:
-                    if not self._receiver.buffer.room or len(self._held) >= HELD_MAX:
-                        self.changed.wait(PAUSE_S_MAX)
-                        continue
-                self._find_partitions()
-                for record in self._consumer.poll(0.1 if len(self._held) else POLL_S):
-                    self._take_in(record)
-            except WakeupError:
-                continue
-            except (KafkaError, MessagingError) as error:
-                self.context.report(error)
-                with self.changed:
-                    self.changed.wait(RETRY_S)
-        try:
-            self._consumer.close(5)
-        except (KafkaError, WakeupError) as error:
-            self.context.report(error)
+    def _turn(self) -> None:
+        for token in self._held.due(now_ms()):
+            self._hand_out(token)
+        with self.changed:
+            if not self._receiver.buffer.room or len(self._held) >= HELD_MAX:
+                self.changed.wait(PAUSE_S_MAX)
+                return
+        self._find_partitions()
+        for record in self._consumer.poll(0.1 if len(self._held) else POLL_S):
+            self._take_in(record)
+
+    def _finish(self) -> None:
+        self._consumer.close(5)
 
     def _find_partitions(self) -> None:
         if time.monotonic() - self._looked_s < _PARTITIONS_S:
