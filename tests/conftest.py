@@ -4,9 +4,11 @@ slowest tests. `--list-long` prints what `make test-long` adds to `make test`.""
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import tempfile
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
@@ -46,6 +48,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(RunReport(config), "moldau-run-report")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Thousands of tests and their modules stay until the end: the collector of garbage would look
+    through them again and again, first while there are more and more, then in each test."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_runtestloop(session: pytest.Session) -> bool | None:
