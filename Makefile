@@ -56,7 +56,7 @@ test:            ## what CI runs: check, unit, conformance, Spark tests, a short
 	  conformance-one+conformance-three+spark-short
 
 test-long:       ## what `make test` leaves out: tests marked long, all scenarios on three nodes, simulations
-	$(WHOLE_RUN) marked-long spark-long cluster-conformance sim
+	$(WHOLE_RUN) marked-long properties spark-long cluster-conformance sim
 
 test-long-list: $(VENV)/.installed-test   ## the tests marked long, each with the reason
 	@$(BIN)/pytest tests -q --list-long --disable-warnings -m long
@@ -86,6 +86,11 @@ conformance-three: $(VENV)/.installed-test | others
 .PHONY: spark-short
 spark-short: $(VENV)/.installed-test | tools kafka
 	$(CROWD) tests/spark -m "not long"
+
+# CI tries the same few examples each time.
+.PHONY: properties
+properties: $(VENV)/.installed-test   ## properties with all their examples, new ones each time
+	CI= $(BIN)/pytest tests/unit -m "hypothesis and not long" -n $(CORES) --dist worksteal
 
 .PHONY: marked-long spark-long
 marked-long: $(VENV)/.installed-test | tools kafka
