@@ -19,7 +19,7 @@ ONE_NODE := (precedence or connections_per_address or made_anew or sees_the_same
 # Unit tests and simulations compute.
 CORES ?= 2
 # Conformance tests mostly wait for brokers and clients; a file's tests share theirs.
-WORKERS ?= 3
+WORKERS ?= 4
 # pytest for tests with many processes at once: CI runs again, alone, what failed among them.
 CROWD := $(BIN)/python tests/support/crowd.py
 
