@@ -6,7 +6,8 @@ test; everything after the imports is as in any other process. That `moldau` sta
 tested elsewhere (tests/unit/cli/test_scripts.py, README's commands, bin/). `moldau.testing` and
 `support.shell` do the same for their purposes.
 
-A fork is a child of the template, which reports its end, and is killed when the template ends.
+A fork is a child of the template, which reports its end, and is killed when the template ends. `ps`
+shows the template's command line: a test that needs the command's own puts `env` before it.
 """
 
 from __future__ import annotations
