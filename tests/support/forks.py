@@ -174,11 +174,11 @@ def serve() -> None:
     gc.freeze()
     running: dict[int, int] = {}
     while True:
-        ready, _, _ = select.select([orders, woken], [], [])
+        ready, _, _ = select.select([orders.fileno(), woken], [], [])
         if woken in ready:
             os.read(woken, 4096)
             _report_ends(running)
-        if orders not in ready:
+        if orders.fileno() not in ready:
             continue
         head, descriptors, _, _ = socket.recv_fds(orders, 4, 2)
         if not head:
