@@ -19,7 +19,7 @@ ONE_NODE := (precedence or connections_per_address or made_anew or sees_the_same
 # Unit tests and simulations compute.
 CORES ?= 2
 # Conformance tests mostly wait for brokers and clients; a file's tests share theirs.
-WORKERS ?= 3
+WORKERS ?= 4
 # pytest for tests with many processes at once: CI runs again, alone, what failed among them.
 CROWD := $(BIN)/python tests/support/crowd.py
 
@@ -52,10 +52,11 @@ up: $(VENV)/.installed-platform   ## run a broker and all services: registry, RE
 WHOLE_RUN = +@$(PYTHON) tests/support/whole_run.py $(MAKE)
 
 test:            ## what CI runs: check, unit, conformance, Spark tests, a short simulation
-	$(WHOLE_RUN) check tools kafka unit conformance+spark-short sim-short
+	$(WHOLE_RUN) $(VENV)/.installed-test check+sim-short others unit \
+	  conformance-one+conformance-three+spark-short
 
 test-long:       ## what `make test` leaves out: tests marked long, all scenarios on three nodes, simulations
-	$(WHOLE_RUN) marked-long spark-long cluster-conformance sim
+	$(WHOLE_RUN) marked-long properties spark-long cluster-conformance sim
 
 test-long-list: $(VENV)/.installed-test   ## the tests marked long, each with the reason
 	@$(BIN)/pytest tests -q --list-long --disable-warnings -m long
@@ -68,13 +69,28 @@ check: $(VENV)/.installed-test   ## ruff, strict mypy, import contracts
 unit: $(VENV)/.installed-test   ## tests without foreign clients
 	$(BIN)/pytest tests/unit tests/scripts tests/simulation -m "not long" -n $(CORES) --dist worksteal
 
-conformance: $(VENV)/.installed-test tools kafka elasticsearch sql-clients axe   ## tests with foreign clients and Apache Kafka
+conformance: conformance-one conformance-three   ## tests with foreign clients and Apache Kafka
+
+# What these tests need beside Python's packages. One stage fetches it: targets that run at the same
+# time would do so twice.
+.PHONY: others conformance-one conformance-three
+others: tools kafka elasticsearch sql-clients axe
+
+conformance-one: $(VENV)/.installed-test | others
 	$(CROWD) tests/conformance -m "not long" -n $(WORKERS) --dist loadfile
-	$(CROWD) --cluster $(DISTURBED) -m "not long" -n $(WORKERS) --dist loadfile -k killed
+
+# Three nodes of which one is killed: these mostly wait, beside the others.
+conformance-three: $(VENV)/.installed-test | others
+	$(CROWD) --cluster $(DISTURBED) -m "not long" -n 2 --dist loadfile -k killed
 
 .PHONY: spark-short
 spark-short: $(VENV)/.installed-test | tools kafka
 	$(CROWD) tests/spark -m "not long"
+
+# CI tries the same few examples each time.
+.PHONY: properties
+properties: $(VENV)/.installed-test   ## properties with all their examples, new ones each time
+	CI= $(BIN)/pytest tests/unit -m "hypothesis and not long" -n $(CORES) --dist worksteal
 
 .PHONY: marked-long spark-long
 marked-long: $(VENV)/.installed-test | tools kafka

@@ -4,26 +4,23 @@ slowest tests. `--list-long` prints what `make test-long` adds to `make test`.""
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import tempfile
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
 
+from support.examples import IN_CI, PROFILE, examples
 from support.run_report import RunReport, reason_of
 
-# CI tries the same examples each time, so many of them show no more than some.
-_IN_CI = bool(os.environ.get("CI"))
 settings.register_profile(
-    "moldau",
-    deadline=None,
-    print_blob=True,
-    derandomize=_IN_CI,
-    max_examples=40 if _IN_CI else 100,
+    "moldau", deadline=None, print_blob=True, derandomize=IN_CI, max_examples=examples(100)
 )
 settings.register_profile("thorough", deadline=None, print_blob=True, max_examples=2000)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "moldau"))
+settings.load_profile(PROFILE)
 
 # Programs under test that compile all their modules again take twice as long to start. Container
 # images set this variable to keep their layers small.
@@ -46,6 +43,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(RunReport(config), "moldau-run-report")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Thousands of tests and their modules stay until the end: the collector of garbage would look
+    through them again and again, first while there are more and more, then in each test."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_runtestloop(session: pytest.Session) -> bool | None:

@@ -20,7 +20,7 @@ from moldau.client.consumer.assignors.resolve import resolve_assignors
 from moldau.client.machine.metadata import EMPTY, ClusterMetadata, PartitionView, TopicView
 from moldau.client.topics import Node, TopicPartition
 from moldau.wire.uuids import ZERO_UUID
-from support.java import JAVA, SOURCES
+from support.java import program
 
 NAMES = ("range", "roundrobin", "sticky", "cooperative-sticky")
 CASES_PER_ASSIGNOR = 400
@@ -157,9 +157,8 @@ def _cases() -> Iterator[Case]:
 @pytest.fixture(scope="module")
 def kafkas_answers() -> dict[str, list[str]]:
     lines = "".join(f"{case.line}\n" for case in _cases())
-    command = [*JAVA, "-Dorg.slf4j.simpleLogger.defaultLogLevel=off"]
     ended = subprocess.run(
-        [*command, str(SOURCES / "AssignorDecisions.java")],
+        program("AssignorDecisions.java", "-Dorg.slf4j.simpleLogger.defaultLogLevel=off"),
         input=lines,
         capture_output=True,
         text=True,

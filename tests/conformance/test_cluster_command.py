@@ -135,7 +135,8 @@ def test_three_nodes_of_which_one_dies(tmp_path: Path) -> None:
     (advice,) = re.findall(r"To start it again: \S*moldau (.*)", first.output())
     port = int(first.addresses[partition.leader - 1].rpartition(":")[2])
     command = [sys.executable, "-m", "moldau.cli", *shlex.split(advice)]
-    with BrokerProcess(command, port, tmp_path / "again.log") as again:
+    # No fork: nodes are recognised by their command lines.
+    with BrokerProcess(["env", *command], port, tmp_path / "again.log") as again:
         eventually(lambda: "is up." in again.log.read_text(), what="it is up again", seconds_max=60)
         back = f"{name} is back on 127.0.0.1:{port} (process {again.pid})."
         eventually(lambda: back in first.output(), what="its return is reported")

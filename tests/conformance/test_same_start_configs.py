@@ -12,7 +12,7 @@ import pytest
 
 from moldau.broker.config import BrokerConfig, Listener
 from moldau.config import ConfigError
-from support.java import JAVA, SOURCES
+from support.java import program
 from support.processes import kafka_missing
 
 BASES = {
@@ -225,7 +225,7 @@ def test_the_same_configurations_start() -> None:
     ]
     lines = ["\t".join(f"{key}={value}" for key, value in case[2].items()) for case in cases]
     told = subprocess.run(
-        [*JAVA, str(SOURCES / "StartConfigs.java")],
+        program("StartConfigs.java"),
         input="\n".join(lines) + "\n",
         capture_output=True,
         text=True,

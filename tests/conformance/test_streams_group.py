@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from support.either import either_broker
-from support.java import JAVA, SOURCES, run_program
+from support.java import program, run_program
 from support.processes import BrokerProcess, apache_kafka, kafka_missing, moldau
 
 pytestmark = pytest.mark.skipif(kafka_missing() is not None, reason=str(kafka_missing()))
@@ -66,7 +66,7 @@ def test_an_application_counts_on_when_the_broker_restarts(
 
 
 def check_counting_over_restarts(broker: BrokerProcess) -> None:
-    command = [*JAVA, str(SOURCES / "StreamsSession.java")]
+    command = program("StreamsSession.java")
     command += [broker.bootstrap, "exactly_once_v2", "restarts"]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

@@ -12,7 +12,7 @@ import subprocess
 
 import pytest
 
-from support.java import JAVA, SOURCES
+from support.java import program
 from support.processes import kafka_missing
 from support.streams_twins import PROGRAMS, Outcome, Step, commands, java_outcomes, our_outcome
 
@@ -46,7 +46,7 @@ def _reads_right(name: str) -> bool:
 def answers() -> dict[tuple[str, int, int], Outcome]:
     lines = [line for run in RUNS for line in commands(run[0], run[1], steps(run[0], run[2]))]
     ended = subprocess.run(
-        [*JAVA, str(SOURCES / "StreamsTopologies.java")],
+        program("StreamsTopologies.java"),
         input="\n".join(lines) + "\n",
         capture_output=True,
         text=True,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import signal
 import socket
-import subprocess
 import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from support import forks
 from support.cli import moldau_cli
 from support.ports import free_port
 from support.processes import (
@@ -79,8 +79,7 @@ class ClusterNode(BrokerProcess):
     def spawn(self) -> None:
         """Start the process and wait for nothing."""
         assert not self.is_running
-        with self.log.open("ab") as output:
-            self.process = subprocess.Popen(self.command, stdout=output, stderr=output)
+        self.process = forks.start(self.command, self.log)
 
     def wait_until_listening(self) -> None:
         deadline = time.monotonic() + START_SECONDS_MAX

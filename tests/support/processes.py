@@ -15,6 +15,8 @@ import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from support import forks
+from support.forks import Process
 from support.ports import free_port
 
 __all__ = [
@@ -75,7 +77,7 @@ class BrokerProcess:
         self.command = command
         self.port = port
         self.log = log
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: Process | None = None
 
     @property
     def bootstrap(self) -> str:
@@ -96,8 +98,7 @@ class BrokerProcess:
         return self.log.parent / "data" / f"{topic}-{index}"
 
     def start(self) -> BrokerProcess:
-        with self.log.open("ab") as output:
-            self.process = subprocess.Popen(self.command, stdout=output, stderr=output)
+        self.process = forks.start(self.command, self.log)
         deadline = time.monotonic() + START_SECONDS_MAX
         while time.monotonic() < deadline:
             if (code := self.process.poll()) is not None:

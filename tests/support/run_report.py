@@ -19,7 +19,7 @@ from typing import Any, Final
 
 import pytest
 
-from support import timings
+from support import forks, timings
 from support.timings import FileTime, Timing
 
 REASONED: Final = ("long", "slow")
@@ -111,4 +111,4 @@ class RunReport:
 def _cpu_seconds() -> float:
     """Of this process and of all that it has waited for, until now."""
     measured = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(each.ru_utime + each.ru_stime for each in measured)
+    return sum(each.ru_utime + each.ru_stime for each in measured) + forks.ended_cpu_seconds()

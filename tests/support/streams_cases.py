@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from moldau.streams import StreamsError, TopologyTestDriver
-from support.java import JAVA, SOURCES
+from support.java import program
 from unit.streams.vectors.program import Program
 
 Case = dict[str, Any]
@@ -394,7 +394,7 @@ def _compared(lines: list[str], case: Case) -> list[str]:
 def java_case_outcomes(cases: list[Case]) -> list[CaseOutcome]:
     """What Kafka Streams does."""
     ended = subprocess.run(
-        [*JAVA, str(SOURCES / "StreamsCases.java")],
+        program("StreamsCases.java"),
         input="".join(json.dumps(case) + "\n" for case in cases),
         capture_output=True,
         text=True,

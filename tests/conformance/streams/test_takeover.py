@@ -11,7 +11,7 @@ import pytest
 
 from moldau.client import ConfigResource
 from moldau.streams import KafkaStreams, StreamsBuilder, TimeWindows, Topology
-from support.java import JAVA, SOURCES
+from support.java import program
 from support.processes import kafka_missing
 from support.streams_counting import check, recomputed, updates
 from support.streams_embedded import Stage
@@ -41,7 +41,7 @@ def topology(prefix: str) -> Topology:
 
 @contextmanager
 def in_java(stage: Stage, prefix: str) -> Iterator[None]:
-    command = [*JAVA, str(SOURCES / "StreamsTakeover.java"), stage.bootstrap, prefix]
+    command = [*program("StreamsTakeover.java"), stage.bootstrap, prefix]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     try:
         yield

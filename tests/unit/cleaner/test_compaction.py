@@ -23,6 +23,7 @@ from support.compaction import (
     contents,
     put,
 )
+from support.examples import examples
 
 Row = tuple[int, bytes | None, bytes | None]
 LONG_KEY = b"a key that is longer than the map keeps as it is"
@@ -88,7 +89,7 @@ def first_from(log: Log, offset: int) -> Record | None:
     return None
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=list(HealthCheck))
 @given(first=log_contents, second=log_contents, map_entries=st.sampled_from([1, 3, 1000]))
 def test_what_remains_is_the_newest_of_each_key(
     first: list[tuple[list[Pair], Compression, bool]],

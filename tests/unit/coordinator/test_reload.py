@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from moldau.broker.coordinator.group.machine.classic import ClassicGroup, Phase
 from moldau.broker.coordinator.group.machine.stored import StoredGroup, StoredMember
 from moldau.wire.errors import ErrorCode
+from support.examples import examples
 
 GROUPS = ("g", "h")
 _group = st.sampled_from(GROUPS)
@@ -191,7 +192,7 @@ def check_settled_groups(stage: Any, fresh: Any) -> None:
 
 
 _SETTINGS = settings(
-    max_examples=200,
+    max_examples=examples(200),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

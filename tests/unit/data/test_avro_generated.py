@@ -18,6 +18,7 @@ from moldau.data.avro.generated import generated_encoder
 from moldau.data.avro.language import AvroLanguage
 from moldau.data.avro.model import Record
 from moldau.data.errors import DataError
+from support.examples import examples
 
 PRIMITIVES: dict[str, st.SearchStrategy[Any]] = {
     "null": st.none(),
@@ -71,7 +72,7 @@ def by_fastavro(schema: Any, value: Any) -> bytes:
     return buffer.getvalue()
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples(300))
 @given(pairs(), st.data())
 def test_generated_code_writes_what_fastavro_writes(pair: Pair, data: st.DataObject) -> None:
     schema, values = pair

@@ -15,6 +15,7 @@ from moldau.broker.config import LogConfig
 from moldau.broker.log.context import AppendOrigin
 from moldau.wire.errors import ErrorCode
 from moldau.wire.records import Compression, decode_batches, encode_end_txn_marker
+from support.examples import examples
 from support.log_folder import NOW_MS, LogFolder, batch_of, read_all, values_of
 
 
@@ -235,5 +236,7 @@ class LogMachine(RuleBasedStateMachine):
             shutil.rmtree(self.root)
 
 
-LogMachine.TestCase.settings = settings(max_examples=80, stateful_step_count=40, deadline=None)
+LogMachine.TestCase.settings = settings(
+    max_examples=examples(80), stateful_step_count=40, deadline=None
+)
 TestLogAgainstModel = LogMachine.TestCase

@@ -43,6 +43,7 @@ from moldau.wire.messages import (
     UserScramCredentialRecord,
 )
 from moldau.wire.record_values import decode_metadata_record, encode_metadata_record
+from support.examples import examples
 
 T1, T2 = UUID(int=0xA1), UUID(int=0xA2)
 D1, D2 = UUID(int=0xD1), UUID(int=0xD2)
@@ -414,7 +415,7 @@ def images(draw: st.DrawFn) -> MetadataImage:
     return replayed(*records)[0]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(images())
 def test_an_image_survives_its_own_records_through_their_bytes(image: MetadataImage) -> None:
     encoded = [

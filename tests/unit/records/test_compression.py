@@ -22,6 +22,7 @@ from moldau.wire.compression import (
     compress,
     decompress,
 )
+from support.examples import examples
 
 CODECS = [codec for codec in Compression if codec is not Compression.NONE]
 TEXT = json.dumps([{"id": i, "name": f"user {i}", "v": i * 7919 % 1000} for i in range(4000)])
@@ -181,7 +182,7 @@ def test_frames_java_cannot_read(data: bytes, message: str) -> None:
         decompress(codec, data)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples(300))
 @given(codec=st.sampled_from(CODECS), seed=st.integers(0, 2**32))
 def test_flipped_bits_only_raise_compression_errors(codec: Compression, seed: int) -> None:
     rng = random.Random(seed)

@@ -7,6 +7,7 @@ import random
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -15,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moldau.wire import _record_codec
+from support.examples import examples
 
 BASE_TIMESTAMP = 1_700_000_000_000
 INT64_MAX = 2**63 - 1
@@ -299,7 +301,7 @@ def mutated_section(rng: random.Random) -> tuple[bytearray, int]:
     return section, count
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(seed=st.integers(0, 2**32))
 def test_both_forms_find_the_same(plain_codec: ModuleType, seed: int) -> None:
     section, count = mutated_section(random.Random(seed))
@@ -326,7 +328,7 @@ print(codec["COMPILED"])
 
 GUARDED = """
 import ctypes, mmap, random, sys
-sys.path[:0] = [{here!r}]
+sys.path[:0] = {places!r}
 from test_record_codec import BASE_TIMESTAMP, mutated_section
 from moldau.wire import _record_codec as codec
 
@@ -357,9 +359,10 @@ print("within bounds")
 
 def test_nothing_outside_the_buffer_is_read() -> None:
     """Sections end and begin at pages that cannot be read: one byte too far ends the process."""
-    here = __file__.rpartition("/")[0]
+    here = Path(__file__).parent
+    places = [str(here), str(here.parents[1])]
     result = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(GUARDED.format(here=here))],
+        [sys.executable, "-c", textwrap.dedent(GUARDED.format(places=places))],
         capture_output=True,
         text=True,
         check=False,

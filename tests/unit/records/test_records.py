@@ -26,6 +26,7 @@ from moldau.wire.records import (
     iterate_headers,
     read_header,
 )
+from support.examples import examples
 
 NOW = 1_700_000_000_000
 
@@ -244,7 +245,7 @@ def test_newer_control_keys_are_read_by_their_known_part() -> None:
     assert decode_control_type(b"\x00\x05\x00\x01 and more") == ControlType.COMMIT
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples(300))
 @given(seed=st.integers(0, 2**32))
 def test_damaged_batches_raise_nothing_else(seed: int) -> None:
     rng = random.Random(seed)

@@ -33,6 +33,7 @@ from moldau.wire.records import (
     encode_end_txn_marker,
     read_header,
 )
+from support.examples import examples
 
 NOW = 1_700_000_000_000
 HOUR_MS = 3_600_000
@@ -442,7 +443,7 @@ def test_rules_of_a_topic(config: LogConfig, rules: ValidationRules) -> None:
     assert ValidationRules.from_log_config(config) == rules
 
 
-@settings(deadline=None, max_examples=500)
+@settings(deadline=None, max_examples=examples(500))
 @given(data=st.data())
 def test_accepted_batches_are_sound_whatever_was_sent(data: st.DataObject) -> None:
     """Any bytes end in a refusal with a code, or in a batch that every reader can read."""

@@ -15,6 +15,7 @@ from moldau.broker.replication import reading
 from moldau.broker.replication.coordinator_appends import append_marker
 from moldau.broker.replication.partition import Partition
 from moldau.wire.records import ControlType, decode_batch, decode_control_type, iterate_headers
+from support.examples import examples
 from support.hosting import Host
 
 PRODUCERS = 4
@@ -127,7 +128,7 @@ def play(host: Host, steps: list[tuple[str, int, bool]]) -> Model:
     return model
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(steps=STEPS, max_bytes=st.sampled_from([1, 200, 1000, 10**6]))
 def test_a_reader_sees_what_was_committed(
     steps: list[tuple[str, int, bool]], max_bytes: int

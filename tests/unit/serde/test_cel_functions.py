@@ -21,6 +21,7 @@ from moldau.data.variant import Variant
 from moldau.serde.rules.cel import _Runner
 from moldau.serde.rules.cel_functions import FUNCTIONS
 from moldau.serde.rules.cel_values import cel_of
+from support.examples import examples
 
 THEIRS = celpy.Environment(runner_class=InterpretedRunner)
 OURS = celpy.Environment(runner_class=_Runner)
@@ -280,7 +281,7 @@ _JSON = st.recursive(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(_JSON)
 def test_any_json_becomes_the_same_variant_and_the_same_text(value: Any) -> None:
     text = json.dumps(value)

@@ -28,6 +28,7 @@ from moldau.broker.share.machine.partition import SharePartition as Machine
 from moldau.broker.share.machine.record_states import RecordState
 from moldau.broker.share.machine.window import StateChange
 from moldau.wire.errors import ApiError
+from support.examples import examples
 
 MEMBERS = ("anna", "boris", "clara")
 LOCK_MS = 1000
@@ -375,7 +376,7 @@ class SharePartitionModel(RuleBasedStateMachine):
 
 
 SharePartitionModel.TestCase.settings = settings(
-    max_examples=60,
+    max_examples=examples(60),
     stateful_step_count=40,
     phases=(Phase.generate,),
     deadline=None,

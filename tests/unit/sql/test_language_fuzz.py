@@ -18,6 +18,7 @@ from moldau.sql.formats import format_for
 from moldau.sql.functions.registry import built_in
 from moldau.sql.syntax.lexer import KEYWORDS
 from moldau.sql.syntax.parser import parse, prepare
+from support.examples import examples
 
 E = TypeVar("E", bound=KsqlException)
 _FUNCTIONS = built_in()
@@ -71,7 +72,9 @@ def _failing(kind: type[E]) -> Iterator[list[E]]:
         found.append(error)
 
 
-_QUICK = settings(max_examples=500, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+_QUICK = settings(
+    max_examples=examples(500), deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 
 
 @_QUICK
@@ -90,7 +93,7 @@ def test_any_text_is_parsed_or_refused_with_its_place(text: str) -> None:
         assert all(str(each).startswith("Failed to prepare statement") for each in refused)
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(_texts)
 def test_any_statement_is_executed_or_fails_in_words(text: str) -> None:
     engine = KsqlEngine(functions=_FUNCTIONS, formats=format_for, topics=MemoryTopics())

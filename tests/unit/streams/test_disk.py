@@ -22,6 +22,7 @@ from moldau.streams.stores.key_value import KeyValueStore
 from moldau.streams.stores.memory import MemoryStorage
 from moldau.streams.stores.versioned import VersionedKeyValueStore
 from moldau.streams.stores.windowed import SessionStore, WindowStore
+from support.examples import examples
 
 LONG_KEY = "x" * 600
 KEYS = st.sampled_from(
@@ -59,7 +60,7 @@ class Twin:
         self.folder.cleanup()
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(st.lists(st.tuples(KEYS, VALUES, COMMITS)), KEYS, KEYS)
 def test_a_map_on_disk_equals_one_in_memory(
     puts: list[tuple[str, int | None, str]], low: str, high: str
@@ -82,7 +83,7 @@ def _window_store(at: Storage) -> WindowStore[str, int]:
     return WindowStore("s", STRING, LONG, retention_ms=120_000, window_size_ms=10, storage=at)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(st.lists(st.tuples(KEYS, VALUES, TIMES, COMMITS)), KEYS, TIMES, TIMES)
 def test_windows_on_disk_equal_those_in_memory(
     puts: list[tuple[str, int | None, int, str]], key: str, low: int, high: int

@@ -16,6 +16,7 @@ from moldau.streams import (
     Topology,
     TopologyTestDriver,
 )
+from support.examples import examples
 
 TEXT = {"key_serde": "string", "value_serde": "string"}
 TIMES = st.lists(st.integers(0, 60), max_size=12)
@@ -69,7 +70,7 @@ def test_sessions_join_records_within_the_gap(times: list[int], gap: int) -> Non
 
 
 @given(TIMES, st.integers(1, 20))
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=examples(100))
 def test_sliding_windows_hold_what_lies_between_their_ends(times: list[int], span: int) -> None:
     found = counts(SlidingWindows(time_difference=span, grace=GRACE), times)
     for (start, end), count in found.items():
@@ -86,7 +87,7 @@ def test_sliding_windows_hold_what_lies_between_their_ends(times: list[int], spa
     st.integers(0, 10),
     st.integers(0, 10),
 )
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=examples(100))
 def test_an_outer_join_pairs_what_is_near_and_keeps_what_is_alone(
     records: list[tuple[bool, int]], before: int, after: int
 ) -> None:

@@ -16,6 +16,7 @@ from moldau.wire import messages
 from moldau.wire.codec import decode, decode_prefix, encode
 from moldau.wire.errors import WireError
 from moldau.wire.message import Message
+from support.examples import examples
 from support.message_samples import Samples, all_versions
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -82,7 +83,7 @@ def test_mutations_raise_nothing_but_wire_error(cls: type[Message], seed: int) -
 
 
 @given(data=st.data(), noise=st.binary(max_size=300))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 def test_noise_raises_nothing_but_wire_error(data: st.DataObject, noise: bytes) -> None:
     cls, version = data.draw(st.sampled_from(VERSIONS))
     _decode_whatever(cls, version, noise)

@@ -22,6 +22,7 @@ from moldau.broker.coordinator.group.machine.assignors.interface import (
 )
 from moldau.broker.coordinator.machine.topics import TopicFacts
 from moldau.wire.errors import ApiError
+from support.examples import examples
 
 ALL = {**ASSIGNORS, **SHARE_ASSIGNORS}
 
@@ -99,7 +100,7 @@ def load(found: dict[UUID, frozenset[int]]) -> int:
 
 
 @pytest.mark.parametrize("name", sorted(ASSIGNORS))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(groups())
 def test_every_partition_has_one_owner_who_subscribes_to_it(
     name: str, group: tuple[GroupSpec, dict[int, int]]
@@ -120,7 +121,7 @@ def test_every_partition_has_one_owner_who_subscribes_to_it(
 
 
 @pytest.mark.parametrize("name", sorted(ALL))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(groups())
 def test_assigning_again_moves_nothing(name: str, group: tuple[GroupSpec, dict[int, int]]) -> None:
     spec, counts = group
@@ -128,7 +129,7 @@ def test_assigning_again_moves_nothing(name: str, group: tuple[GroupSpec, dict[i
     assert ALL[name].assign(after(spec, result), facts(counts)) == result
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(groups(), st.integers(1, 4))
 def test_uniform_is_balanced_and_moves_only_what_newcomers_get(
     group: tuple[GroupSpec, dict[int, int]], newcomers: int
@@ -159,7 +160,7 @@ def test_uniform_is_balanced_and_moves_only_what_newcomers_get(
     assert kept == sum(counts.values()) - given_away
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(groups())
 def test_simple_leaves_no_partition_and_no_subscriber_without(
     group: tuple[GroupSpec, dict[int, int]],

@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from moldau.data.json_schema import JsonSchema, JsonSchemaLanguage, JsonSchemaValidator
+from support.examples import examples
 
 MODERN = "https://json-schema.org/draft/2020-12/schema"
 NAMES = st.sampled_from(["a", "b", "c"])
@@ -110,7 +111,7 @@ def parse(schema: Any, *, modern: bool = False) -> JsonSchema:
     )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(SCHEMAS, st.booleans())
 def test_a_schema_is_compatible_with_itself(schema: Any, modern: bool) -> None:
     once, again = parse(schema, modern=modern), parse(schema, modern=modern)
@@ -118,7 +119,9 @@ def test_a_schema_is_compatible_with_itself(schema: Any, modern: bool) -> None:
     assert once.normalized().incompatibilities(once) == []
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
+@settings(
+    max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.filter_too_much]
+)
 @given(changes(), st.lists(VALUES, min_size=5, max_size=10))
 def test_a_compatible_reader_takes_what_the_writer_could_write(
     change: tuple[Any, Any], values: list[Any]
@@ -130,7 +133,7 @@ def test_a_compatible_reader_takes_what_the_writer_could_write(
         assert accepted.problems(value) == []
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(SCHEMAS, SCHEMAS)
 def test_what_is_compatible_is_compatible_leniently(old: Any, new: Any) -> None:
     writer, reader = parse(old), parse(new)

@@ -40,6 +40,7 @@ from moldau.data.json_schema.connect import (
 from moldau.data.logical import DATE, TIME, TIMESTAMP, decimal
 from moldau.data.schema import Schema, Type
 from moldau.data.struct import Struct
+from support.examples import examples
 
 ONE_OF = "io.confluent.connect.json.OneOf"
 ENUM = "io.confluent.connect.json.Enum"
@@ -348,7 +349,7 @@ def required_values_of(schema: Schema) -> st.SearchStrategy[Any]:
             return _LEAVES[schema.type.value]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.data())
 def test_schemas_and_values_come_back_as_they_were(data: st.DataObject) -> None:
     schema = data.draw(SCHEMAS)

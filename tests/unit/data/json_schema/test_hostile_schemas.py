@@ -13,6 +13,7 @@ from moldau.data.errors import DataError
 from moldau.data.json_schema import Draft, JsonSchema, JsonSchemaLanguage, JsonSchemaValidator
 from moldau.data.json_schema.connect import schema_from_connect, schema_to_connect
 from moldau.data.schema_language import ResolvedReference, SchemaError
+from support.examples import examples
 
 NAMES = st.sampled_from(["a", "b", "$id", "", "x/y"])
 REFS = st.sampled_from(["#", "#/definitions/a", "#/$defs/b", "#a", "b.json", "b.json#/x", "a", ""])
@@ -83,7 +84,7 @@ def parsed(document: Any, reference: Any) -> JsonSchema | None:
     return None
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(SCHEMAS, SCHEMAS, VALUES)
 def test_any_document_is_a_schema_or_an_error(old: Any, new: Any, value: Any) -> None:
     writer, reader = parsed(old, new), parsed(new, old)
@@ -102,7 +103,7 @@ def test_any_document_is_a_schema_or_an_error(old: Any, new: Any, value: Any) ->
         writer.incompatibilities(writer)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.text(max_size=30) | VALUES.map(json.dumps))
 def test_any_text_is_a_schema_or_an_error(text: str) -> None:
     with contextlib.suppress(SchemaError):

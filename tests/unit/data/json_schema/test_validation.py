@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from moldau.data.json_schema import Draft, JsonSchemaLanguage, JsonSchemaValidator
 from moldau.data.schema_language import ResolvedReference, SchemaError
+from support.examples import examples
 
 ORDER = {
     "type": "object",
@@ -108,7 +109,7 @@ VALUES = st.recursive(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(VALUES)
 def test_another_validator_is_of_the_same_opinion(value: Any) -> None:
     schema = {

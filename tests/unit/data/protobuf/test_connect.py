@@ -33,6 +33,7 @@ from moldau.data.protobuf.connect import ProtobufData, ProtobufDataOptions
 from moldau.data.schema import Schema, Type
 from moldau.data.schema_language import SchemaError
 from moldau.data.struct import Struct, as_plain
+from support.examples import examples
 
 LANGUAGE = ProtobufLanguage()
 DATA = ProtobufData()
@@ -570,7 +571,7 @@ def structs(draw: Any, depth: int = 0) -> tuple[Schema, Any]:
 
 
 @given(structs())
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 def test_values_come_back(pair: tuple[Schema, Any]) -> None:
     schema, value = pair
     assert round_trip(DATA, schema, value) == value

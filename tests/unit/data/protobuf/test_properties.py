@@ -32,6 +32,7 @@ from moldau.data.protobuf.model import (
 from moldau.data.protobuf.parser import parse_text
 from moldau.data.protobuf.printer import canonical, quoted
 from moldau.data.schema_language import SchemaError
+from support.examples import examples
 from support.proto_corpus import TEXTS
 
 LANGUAGE = ProtobufLanguage()
@@ -155,7 +156,7 @@ def test_a_quoted_string_is_its_bytes(data: bytes) -> None:
 
 
 @given(st.data())
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples(300))
 def test_a_damaged_text_is_read_or_refused(data: Any) -> None:
     """Whatever is cut out, doubled or replaced: nothing but SchemaError is raised."""
     text = data.draw(st.sampled_from(sorted(TEXTS.values())))
@@ -173,7 +174,7 @@ def test_a_damaged_text_is_read_or_refused(data: Any) -> None:
 
 
 @given(st.binary(max_size=60))
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples(300))
 def test_any_bytes_in_base64_are_read_or_refused(data: bytes) -> None:
     try:
         schema = LANGUAGE.parse(base64.b64encode(data).decode())
@@ -184,7 +185,7 @@ def test_any_bytes_in_base64_are_read_or_refused(data: bytes) -> None:
 
 
 @given(st.data())
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=examples(200))
 def test_a_damaged_descriptor_is_read_or_refused(data: Any) -> None:
     """Bytes are changed anywhere: in names, numbers, lengths."""
     name = data.draw(st.sampled_from(["scopes.proto", "enums.proto", "groups.proto", "maps.proto"]))

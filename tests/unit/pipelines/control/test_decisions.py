@@ -40,6 +40,7 @@ from moldau.pipelines.machine.records import (
     State,
     StatusRecord,
 )
+from support.examples import examples
 
 RUNNING, STOPPED, DELETED = Desired.RUNNING, Desired.STOPPED, Desired.DELETED
 ERROR = ErrorRecord(message="no")
@@ -510,7 +511,7 @@ ACTIONS = st.lists(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(ACTIONS)
 def test_never_two_of_one_pipeline_and_in_the_end_what_was_wanted(actions: list[tuple]) -> None:  # type: ignore[type-arg]
     world = World()

@@ -19,6 +19,7 @@ from moldau.wire.records import (
     encode_batch,
     encode_end_txn_marker,
 )
+from support.examples import examples
 
 NOW = 1_700_000_000_000
 KEY = TopicPartition("t", 3)
@@ -76,7 +77,7 @@ def milliseconds(row: dict[str, Any]) -> float:
     return float(row["timestamp"].timestamp() * 1000)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(
     batches=st.lists(st.lists(rows, min_size=1, max_size=6), min_size=1, max_size=4),
     compression=st.sampled_from(Compression),
@@ -302,7 +303,7 @@ def test_damage_is_found(decoder_module: ModuleType) -> None:
         rows_of(decoder_module, part[:8] + b"\x00\x00\x00\x10" + part[12:])
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(150))
 @given(data=st.data())
 def test_damage_that_no_checksum_shows_never_leaves_the_batch(
     decoder_module: ModuleType, data: st.DataObject

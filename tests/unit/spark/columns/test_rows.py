@@ -19,6 +19,7 @@ from moldau.spark.columns.errors import RowError
 from moldau.spark.columns.schema import HEADERS
 from moldau.wire.compression import Compression
 from moldau.wire.records import decode_batch
+from support.examples import examples
 
 NOW = 1_700_000_000_000
 _CLASSES = ("BinaryInput", "HeaderInput", "NumberInput", "Rows")
@@ -85,7 +86,7 @@ SCHEMA = pyarrow.schema(
 )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(given_rows=table, skipped=st.integers(0, 3))
 def test_every_row_is_a_record_of_its_partition(
     rows_module: ModuleType, given_rows: list[dict[str, Any]], skipped: int

@@ -24,6 +24,7 @@ from moldau.sql.types import (
     Column,
     StructType,
 )
+from support.examples import examples
 
 FIELDS = (
     ("A", INTEGER), ("B", BIGINT), ("C", DOUBLE), ("D", STRING), ("E", BOOLEAN), ("F", BYTES),
@@ -52,7 +53,7 @@ _rows = st.tuples(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(_rows)
 def test_bytes_are_those_of_the_encoder(row: tuple[Any, ...]) -> None:
     assert WRITE is not None
@@ -62,7 +63,7 @@ def test_bytes_are_those_of_the_encoder(row: tuple[Any, ...]) -> None:
     assert READ(expected) == row
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.binary(max_size=60))
 def test_what_is_read_is_what_the_decoder_reads(data: bytes) -> None:
     assert READ is not None

@@ -31,6 +31,7 @@ from moldau.sql.types import (
     SqlType,
     StructType,
 )
+from support.examples import examples
 
 NONE: frozenset[str] = frozenset()
 UNWRAP = frozenset({"UNWRAP_SINGLES"})
@@ -173,7 +174,7 @@ def values_of(sql_type: SqlType) -> st.SearchStrategy[Any]:
 
 @pytest.mark.parametrize("name", ["JSON", "JSON_SR", "AVRO"])
 @given(data=st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_any_row_comes_back(name: str, data: st.DataObject) -> None:
     types = data.draw(st.lists(_TYPES, min_size=1, max_size=3))
     row = tuple(data.draw(values_of(each)) for each in types)
@@ -186,7 +187,7 @@ def test_any_row_comes_back(name: str, data: st.DataObject) -> None:
     number=st.none() | _VALUES[DOUBLE],
     delimiter=st.sampled_from([",", "|", "TAB", "SPACE"]),
 )
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_any_line_comes_back(text: str | None, number: float | None, delimiter: str) -> None:
     both = serde("DELIMITED", columns(STRING, DOUBLE, STRING), delimiter=delimiter)
     row = (text, number, text)
