@@ -351,7 +351,7 @@ class ReplicaManager:
     def check_isrs(self) -> None:
         """Check all partitions led by this node for followers that are behind for too long."""
         for partition in list(self.partitions()):
-            partition.tick()
+            contained(f"checking the ISR of {partition.topic}-{partition.index}", partition.tick)
 
     def _open(self, topic: Topic, index: int, state: PartitionState) -> Partition | None:
         log = self._logs.open(topic, index, state)
