@@ -159,7 +159,7 @@ class Connection:
         else:
             decoder.received(count)
         self.info.phases.turn_ns = 0
-        self._handle_frames()
+        self._handle_frames(received=True)
 
     def _on_pending(self) -> None:
         has_pending = self._has_pending
@@ -207,8 +207,9 @@ class Connection:
 
     # Handling.
 
-    def _handle_frames(self) -> None:
-        """Handle received frames until the connection is busy or there are no more."""
+    def _handle_frames(self, *, received: bool = False) -> None:
+        """Handle received frames until the connection is busy or there are no more; `received`:
+        something has just come."""
         answers: list[Buffer] = []
         try:
             sent = self._answer_frames(answers)
@@ -216,7 +217,7 @@ class Connection:
             self._send(answers)
             self._close_for(error)
             return
-        if not self._closed and (answers or not sent):
+        if not self._closed and (answers or (received and not sent)):
             self._sender.send(answers)
         if self._closed:
             return
