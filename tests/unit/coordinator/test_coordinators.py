@@ -98,7 +98,7 @@ class Node:
         clock = HandClock()
         environment: Any = SimpleNamespace(clock=clock, random_bytes=bytes, transport=self.other)
         metadata: Any = SimpleNamespace(
-            image=self.host.image, finalized_features={"transaction.version": 2}
+            image=self.host.image, feature_level={"transaction.version": 2}.get
         )
         creation: Any = SimpleNamespace(ensure_internal_topic=None, create_topics=None)
         self.coordinators = Coordinators(
