@@ -194,13 +194,6 @@ class MetadataShell:
             features[KRAFT_VERSION] = self.kraft_version
         return features
 
-    def feature_level(self, name: str) -> int:
-        """The finalized level of a feature, 0 if it has none; not of the quorum's own.
-
-        Coordinators ask with every request, so nothing is copied for it.
-        """
-        return self.image.features.get(name, 0)
-
     def subscribe(self, *listeners: Listener) -> None:
         """Call `listener(delta, image)` for everything committed from now on, in order.
 

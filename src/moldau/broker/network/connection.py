@@ -208,8 +208,7 @@ class Connection:
     # Handling.
 
     def _handle_frames(self, *, received: bool = False) -> None:
-        """Handle received frames until the connection is busy or there are no more; `received`:
-        something has just come."""
+        """Handle frames until the connection is busy or has no more; `received`: some just came."""
         answers: list[Buffer] = []
         try:
             sent = self._answer_frames(answers)
