@@ -123,8 +123,8 @@ class LogLoading:
             yield
         # A log may end before its recovery point (a power failure in the middle of a cut), and a
         # clean stop put it at the very end: what is appended from now on is not durable there.
-        for log in self._registry.of_dir(directory):
-            self._checkpoints.on_cut(log)
+        for known in self._registry.of_dir(directory):
+            self._checkpoints.on_cut(known)
 
     def _is_log(self, path: str, parsed: DirName, config: LogConfig) -> bool:
         if parsed.suffix == DELETE_DIR_SUFFIX:
