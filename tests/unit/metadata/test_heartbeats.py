@@ -104,7 +104,8 @@ def test_the_silent_are_fenced_one_by_one(cluster: World) -> None:
     assert fenced == [[2], [2, 3]]
     epochs = {each.id: each.epoch for each in cluster.image.brokers.values()}
     assert reported == [
-        f"fencing broker {each} at epoch {epochs[each]}: no heartbeat for 9000 ms" for each in (2, 3)
+        f"fencing broker {each} at epoch {epochs[each]}: no heartbeat for 9000 ms"
+        for each in (2, 3)
     ]
     assert (partition(cluster).leader, partition(cluster).isr) == (1, (1,))
     assert cluster.controller.due_at_ms() == 9_501
