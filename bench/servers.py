@@ -140,14 +140,15 @@ def scratch_folder() -> Iterator[Path]:
 
 
 @contextmanager
-def moldau(*overrides: str) -> Iterator[Server]:
+def moldau(*overrides: str, python: str = sys.executable, name: str = "moldau") -> Iterator[Server]:
+    """`python` is that of another checkout's environment if that one is measured."""
     with scratch_folder() as folder:
         port = free_port()
-        command = [sys.executable, "-m", "moldau.cli", "start", "--port", str(port)]
+        command = [python, "-m", "moldau.cli", "start", "--port", str(port)]
         command += ["--data", str(folder / "data")]
         for override in overrides:
             command += ["--override", override]
-        with _running("moldau", port, command, folder) as server:
+        with _running(name, port, command, folder) as server:
             yield server
 
 

@@ -156,7 +156,7 @@ class Parts:
     def serves_groups(self, protocol: str, feature: str) -> bool:
         """Whether groups of this protocol are enabled, and the cluster has the feature."""
         wanted = self.config()["group.coordinator.rebalance.protocols"]
-        return protocol in wanted and self.shared.metadata.finalized_features.get(feature, 0) >= 1
+        return protocol in wanted and self.shared.metadata.image.features.get(feature, 0) >= 1
 
 
 TELEMETRY_APIS: Final = frozenset({ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY})

@@ -223,7 +223,7 @@ class BrokerServer:
             clock=environment.clock,
             loop=asyncio.get_running_loop(),
             sessions_max=shared.config["group.share.max.share.sessions"],
-            enabled=lambda: shared.metadata.finalized_features.get("share.version", 0) >= 1,
+            enabled=lambda: shared.metadata.image.features.get("share.version", 0) >= 1,
         )
         self._moves = LogMoves(shared.logs, self.replicas, environment.clock.now_ms)
         self._maintenance = Maintenance(shared.logs, lambda: shared.config)

@@ -211,7 +211,7 @@ class Coordinators:
             partition_for=self.groups.partition_for,
             section=lambda shard: shard.share,
             latest_offset=self._latest_offsets.latest_offset,
-            enabled=lambda: metadata.finalized_features.get("share.version", 0) >= 1,
+            enabled=lambda: metadata.image.features.get("share.version", 0) >= 1,
         )
 
     def _perform_for_groups(self, action: Action) -> None:
@@ -237,7 +237,7 @@ class Coordinators:
             producer_ids=self.producer_ids,
             markers=_LateMarkers(self._cluster_markers, self._lost_transactions_ended),
             topics=ImageTopics(lambda: metadata.image),
-            transaction_version=lambda: metadata.finalized_features.get("transaction.version", 0),
+            transaction_version=lambda: metadata.image.features.get("transaction.version", 0),
             report_bug=self._around.report_bug,
             clock=self._around.environment.clock,
             seen_epochs=self._seen_epochs,

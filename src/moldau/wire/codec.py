@@ -188,9 +188,16 @@ def _long_bytes(out: bytearray, data: bytes) -> None:
 def _write_tags(out: bytearray, tags: dict[int, bytes]) -> None:
     write_unsigned_varint(out, len(tags))
     for tag in sorted(tags):
-        write_unsigned_varint(out, tag)
-        write_unsigned_varint(out, len(tags[tag]))
-        out += tags[tag]
+        data = tags[tag]
+        size = len(data)
+        if tag < 128 and size < 128:
+            # Nearly all: thousands of metadata records are written when a broker stops.
+            out.append(tag)
+            out.append(size)
+        else:
+            write_unsigned_varint(out, tag)
+            write_unsigned_varint(out, size)
+        out += data
 
 
 _PACK_INT32S = tuple(struct.Struct(f">B{count}i").pack for count in range(SHORT_ARRAY))

@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import struct
+from functools import lru_cache
 from typing import Literal, TypeVar, cast
 
 from moldau.wire import messages
@@ -120,10 +121,17 @@ def _encode_framed(message: Message, version: int, kind: str) -> bytes:
     record_type = message.TYPE
     if record_type is None or kind != message.KIND:
         raise WireError(f"{type(message).__name__} is no {kind} record")
+    out = bytearray(_frame(record_type, version))
+    encode_into(message, version, out)
+    return bytes(out)
+
+
+@lru_cache(maxsize=1024)
+def _frame(record_type: int, version: int) -> bytes:
+    """What precedes a record's body."""
     out = bytearray((METADATA_FRAME_VERSION,))
     write_unsigned_varint(out, record_type)
     write_unsigned_varint(out, version)
-    encode_into(message, version, out)
     return bytes(out)
 
 

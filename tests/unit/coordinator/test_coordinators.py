@@ -97,9 +97,8 @@ class Node:
     async def start(self) -> None:
         clock = HandClock()
         environment: Any = SimpleNamespace(clock=clock, random_bytes=bytes, transport=self.other)
-        metadata: Any = SimpleNamespace(
-            image=self.host.image, finalized_features={"transaction.version": 2}
-        )
+        self.host.image.features["transaction.version"] = 2
+        metadata: Any = SimpleNamespace(image=self.host.image)
         creation: Any = SimpleNamespace(ensure_internal_topic=None, create_topics=None)
         self.coordinators = Coordinators(
             Surroundings(

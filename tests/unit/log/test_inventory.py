@@ -18,6 +18,7 @@ from moldau.broker.log.machine.inventory import VERSION
 from moldau.broker.log.machine.names import CLEAN_SHUTDOWN_FILE, INVENTORY_FILE
 from moldau.broker.log.machine.producer_state import encode_snapshot
 from moldau.broker.log.manager import LogManager
+from moldau.broker.log.waiting_log import WaitingLog
 from moldau.wire.records import encode_end_txn_marker
 from support.log_folder import NOW_MS, append, batch_of, read_all, values_of
 
@@ -45,7 +46,7 @@ class CountingDisk(OsDisk):
         super().note_open(file)
 
 
-def started(path: Path, disk: OsDisk | None = None) -> LogManager:
+def started(path: Path, disk: OsDisk | None = None, *, config: LogConfig = CONFIG) -> LogManager:
     manager = LogManager(
         [str(path)],
         disk=disk or OsDisk(),
@@ -54,7 +55,7 @@ def started(path: Path, disk: OsDisk | None = None) -> LogManager:
         random_bytes=os.urandom,
     )
     manager.open_dirs()
-    manager.load(lambda topic: CONFIG)
+    manager.load(lambda topic: config)
     return manager
 
 
@@ -271,11 +272,27 @@ def test_a_log_that_is_not_used_stays_as_the_stop_has_left_it(
     for _ in range(2):
         disk = CountingDisk()
         manager = started(tmp_path, disk)
-        log = log_of(manager)
         manager.checkpoint_recovery_points()
-        assert (log.is_unused, log.needs_sync, log.topic_id) == (True, False, uuid.UUID(int=9))
+        manager.checkpoint_log_starts()
+        manager.checkpoint_high_watermarks()
+        (log,) = manager.known_logs()
+        assert isinstance(log, WaitingLog)
+        found = (log.topic_id, log.log_start_offset, log.log_end_offset, log.size)
+        assert manager.describe()[0].replicas[0].size == log.size
+        manager.expire_producers()
+        assert log is manager.known_log("topic", 0)
         assert [path for path in disk.used if "/topic-0/" in path] == []
         manager.close()
+        opened = log_of(started(tmp_path))
+        assert found == (
+            uuid.UUID(int=9),
+            opened.log_start_offset,
+            opened.log_end_offset,
+            opened.size,
+        )
+        assert log.high_watermark == opened.high_watermark
+        assert log.recovery_checkpoint == opened.recovery_checkpoint
+        assert log.first_offset == opened.first_offset
     assert state_of(log_of(started(tmp_path))) == expected
 
 
@@ -284,7 +301,8 @@ def delete(manager: LogManager) -> None:
 
 
 def set_aside(manager: LogManager) -> None:
-    manager.set_stray(log_of(manager))
+    (log,) = manager.known_logs()
+    manager.set_stray(log)
 
 
 @pytest.mark.parametrize("remove", [delete, set_aside])
@@ -302,22 +320,23 @@ def test_a_log_that_is_not_used_can_be_removed(
     assert started(tmp_path).get_log("topic", 0) is None
 
 
-def test_the_first_use_of_a_log_may_be_a_change(tmp_path: Path) -> None:
+def test_a_config_may_change_before_the_first_use(tmp_path: Path) -> None:
     manager = started(tmp_path)
-    for index in range(4):
-        fill_plain(manager.create_log("topic", index, CONFIG))
+    fill_plain(manager.create_log("topic", 0, CONFIG))
     manager.close()
     manager = started(tmp_path)
-    logs = [log_of(manager, index) for index in range(4)]
-    assert all(log.is_unused for log in logs)
-    assert logs[0].set_high_watermark(30) == 30
-    logs[1].advance_log_start_offset(25)
-    manager.update_config("topic", LogConfig(segment_bytes=3000))
-    logs[3].truncate_to(10, now_ms=NOW_MS)
-    assert logs[0].high_watermark == 30
-    assert logs[1].log_start_offset == 25
-    assert logs[2].segment_bytes == 3000
-    assert logs[3].log_end_offset == 10
-    assert not any(log.is_unused for log in logs)
-    with pytest.raises(AttributeError, match="no attribute 'colour'"):
-        _ = logs[0].colour  # type: ignore[attr-defined]
+    assert manager.compacted_logs() == []
+    manager.update_config("topic", LogConfig(segment_bytes=3000, cleanup_policy=("compact",)))
+    (log,) = manager.known_logs()
+    assert isinstance(log, WaitingLog)
+    assert manager.compacted_logs() == [log_of(manager)]
+    assert log_of(manager).segment_bytes == 3000
+
+
+def test_only_logs_without_timed_flushes_wait(tmp_path: Path) -> None:
+    manager = started(tmp_path)
+    fill_plain(manager.create_log("topic", 0, CONFIG))
+    manager.close()
+    manager = started(tmp_path, config=LogConfig(flush_ms=1000))
+    assert manager.flush_ms_min == 1000
+    assert manager.known_logs() == [log_of(manager)]

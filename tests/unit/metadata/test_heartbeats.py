@@ -96,11 +96,17 @@ def test_the_silent_are_fenced_one_by_one(cluster: World) -> None:
     beat(cluster, 1, now_ms=500)
     assert cluster.controller.due_at_ms() == 9_001
     assert cluster.controller.on_time(9_000) is None
-    fenced = []
+    fenced, reported = [], []
     while (decision := cluster.controller.on_time(9_001)) is not None:
         cluster.apply(decision)
+        reported.append(decision.response)
         fenced.append([each.id for each in cluster.image.brokers.values() if each.fenced])
     assert fenced == [[2], [2, 3]]
+    epochs = {each.id: each.epoch for each in cluster.image.brokers.values()}
+    assert reported == [
+        f"fencing broker {each} at epoch {epochs[each]}: no heartbeat for 9000 ms"
+        for each in (2, 3)
+    ]
     assert (partition(cluster).leader, partition(cluster).isr) == (1, (1,))
     assert cluster.controller.due_at_ms() == 9_501
     # Who comes back leads nothing that has a leader, and may join again.

@@ -110,3 +110,59 @@ def test_who_is_not_heard_of_is_proposed_to_leave_until_the_controller_answers(
         await advance(LAG_MS)
 
     asyncio.run(run())
+
+
+def test_a_failure_while_one_partition_is_checked_or_answered_is_its_own(tmp_path: Path) -> None:
+    """Neither the checks nor the requests end with it: a leader proposes nothing else before it has
+    its response."""
+    asked: list[set[int]] = []
+
+    async def alter_partition(request: AlterPartitionRequest) -> AlterPartitionResponse:
+        (topic,) = request.topics
+        asked.append({each.partition_index for each in topic.partitions})
+        if len(asked) == 1:
+            raise RuntimeError("a bug on the way to the controller")
+        answers = [
+            AlterPartitionResponse.PartitionData(
+                partition_index=each.partition_index,
+                leader_id=NODE_ID,
+                partition_epoch=1,
+                isr=[NODE_ID],
+            )
+            for each in topic.partitions
+        ]
+        return AlterPartitionResponse(
+            topics=[AlterPartitionResponse.TopicData(topic_id=topic.topic_id, partitions=answers)]
+        )
+
+    def fail(error: ErrorCode) -> None:
+        raise RuntimeError("a bug in what waits for the commit")
+
+    async def run() -> None:
+        loop = VirtualLoop()
+        service = ReplicationService(
+            node_id=NODE_ID,
+            transport=cast(Transport, None),
+            clock=VirtualClock(loop),
+            inter_broker_listener="PLAINTEXT",
+            config=config_of(tmp_path).__getitem__,
+            broker_epoch=lambda: 41,
+            alter_partition=alter_partition,
+        )
+        host = Host(tmp_path / "logs", replication=service.replication)
+        host.create_topic("t", partitions=3, replicas=(NODE_ID, OTHER_NODE_ID))
+        for index in range(3):
+            host.append("t", b"x", index=index)
+        service.start(host.replicas)
+        # The first cannot even be checked; the second fails when its response arrives.
+        host.partition("t", 0)._surroundings = cast(Any, None)
+        host.partition("t", 1).when_committed(1, fail)
+        for ms in (LAG_MS, LAG_MS // 2, 50, LAG_MS):
+            loop.advance(ms)
+            for _ in range(10):
+                await asyncio.sleep(0)
+        assert asked == [{1, 2}, {1, 2}]
+        assert [host.partition("t", index).high_watermark for index in range(3)] == [0, 1, 1]
+        await service.stop()
+
+    asyncio.run(run())

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from moldau.broker.gauges.partitions import PartitionGauges
 from moldau.broker.metadata.machine.delta import MetadataDelta
 from moldau.broker.metadata.machine.model import NO_LEADER
+from moldau.broker.metrics import tables
 from moldau.broker.replication import manager
+from moldau.broker.replication.fetchers import ReplicaFetchers
 from moldau.broker.replication.machine.turns import CHANGED_PER_TURN, OPENED_PER_TURN, TURN_MS_MAX
 from moldau.broker.replication.manager import (
     CHANGED_AT_ONCE_MAX,
@@ -83,6 +86,31 @@ def test_new_partitions_are_opened_in_turns(tmp_path: Path) -> None:
     assert settled == [count]
     assert turns.host.replicas.unopened_count == 0
     assert turns.put_off == []
+
+
+def test_partitions_that_wait_for_their_turn_are_counted(tmp_path: Path) -> None:
+    """PartitionCount and LeaderCount of a node that has just started are those of the metadata."""
+    turns = Turns(tmp_path)
+    count = OPENED_AT_ONCE_MAX + 1
+    turns.host.create_topic("t", count)
+    gauges = PartitionGauges(
+        turns.host.replicas,
+        cast(ReplicaFetchers, NoLags()),
+        lambda: turns.host.image,
+        lambda: 0,
+        node_id=NODE_ID,
+    )
+    for _ in range(3):
+        values = {spec: value for spec, labels, value in gauges.collect() if not labels}
+        assert values[tables.PARTITION_COUNT] == values[tables.LEADER_COUNT] == count
+        turns.turn()
+
+
+class NoLags:
+    failed_count = dead_count = 0
+
+    def lags(self) -> list[object]:
+        return []
 
 
 def test_few_new_partitions_are_opened_at_once(tmp_path: Path) -> None:

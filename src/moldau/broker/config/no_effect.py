@@ -34,9 +34,11 @@ REASONS: Reasons = {
         "group.coordinator.threads",
         "num.io.threads",
         "num.network.threads",
-        "num.recovery.threads.per.data.dir",
         "num.replica.alter.log.dirs.threads",
         "share.coordinator.threads",
+    ),
+    "the event loop recovers logs one after the other": (
+        "num.recovery.threads.per.data.dir",
     ),
     "requests are handled as they are received: they wait in their connections, not in a queue": (
         "queued.max.requests",

@@ -124,7 +124,11 @@ class NodeObservation:
         """The broker has its parts."""
         registry, now_ms = self._metrics.registry, shared.environment.clock.now_ms
         partitions = PartitionGauges(
-            broker.replicas, broker.replication.fetchers, lambda: shared.metadata.image, now_ms
+            broker.replicas,
+            broker.replication.fetchers,
+            lambda: shared.metadata.image,
+            now_ms,
+            node_id=shared.config.node_id,
         )
         logs = LogGauges(shared.logs, broker.cleaner, shared.environment.disk, now_ms)
         coordinators = CoordinatorGauges(

@@ -30,7 +30,10 @@ class PartitionGauges:
         fetchers: ReplicaFetchers,
         image: Callable[[], MetadataImage],
         now_ms: Callable[[], int],
+        *,
+        node_id: int,
     ) -> None:
+        self._node_id = node_id
         self._replicas = replicas
         self._fetchers = fetchers
         self._image = image
@@ -67,6 +70,13 @@ class PartitionGauges:
             yield t.P_REPLICAS, place, replicas
             lag = partition.log.high_watermark - partition.log.last_stable_offset
             yield t.P_LSO_LAG, place, max(lag, 0)
+        # After a start they are thousands for a moment. They are led here by the metadata, and a
+        # client that asks for one need not wait.
+        for state in self._replicas.put_off():
+            count += 1
+            if state.leader == self._node_id:
+                leaders += 1
+                under += len(state.isr) < len(state.replicas)
         for spec, value in (
             (t.PARTITION_COUNT, count),
             (t.LEADER_COUNT, leaders),

@@ -66,8 +66,7 @@ class Closing:
             log.close(sync=False)
         self._disk.sync_all(directory.path)
         for log in logs:
-            if not log.is_unused:
-                log.flusher.closed_cleanly(log.log_end_offset)
+            log.flusher.closed_cleanly(log.log_end_offset)
 
     def _is_as_one(self, directory: LogDirState, logs: Collection[Log]) -> bool:
         unsynced = sum(log.needs_sync for log in logs)

@@ -6,9 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from moldau.broker.log.disk import Disk
-from moldau.broker.log.log import Log
 from moldau.broker.log.log_dirs import LogDir
-from moldau.broker.log.registry import LogRegistry
+from moldau.broker.log.registry import KnownLog, LogRegistry
 from moldau.wire.errors import ErrorCode
 
 UNKNOWN_BYTES = -1
@@ -57,7 +56,7 @@ def _describe(disk: Disk, directory: LogDir, registry: LogRegistry) -> LogDirInf
     )
 
 
-def _replica(log: Log, registry: LogRegistry) -> ReplicaInfo:
+def _replica(log: KnownLog, registry: LogRegistry) -> ReplicaInfo:
     if log.is_future:
         current = registry.current.get((log.topic, log.partition))
         lag = 0 if current is None else current.log_end_offset - log.log_end_offset

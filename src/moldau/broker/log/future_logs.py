@@ -42,7 +42,7 @@ class FutureLogs:
     def create(self, topic: str, partition: int, directory: LogDir) -> Log:
         """Begin to move a partition to another log directory."""
         key = (topic, partition)
-        current = self._registry.current[key]
+        current = self._current(key)
         if directory.failure is not None:
             raise directory.failure.again()
         known = self._registry.future.get(key)
@@ -79,7 +79,7 @@ class FutureLogs:
         last looked may be lost.
         """
         key = (topic, partition)
-        current = self._registry.current[key]
+        current = self._current(key)
         future = self._registry.future[key]
         while not copy_step(current, future, now_ms=self._now_ms()):
             pass
@@ -102,6 +102,12 @@ class FutureLogs:
         self._registry.set_aside(current, DELETE_DIR_SUFFIX, sync=True)
         self._registry.current[key] = future
         return self._promote(key)
+
+    def _current(self, key: Partition) -> Log:
+        log = self._registry.log(key)
+        if log is None:
+            raise KeyError(key)
+        return log
 
     def _promote(self, key: Partition) -> Log:
         future = self._registry.future.pop(key)

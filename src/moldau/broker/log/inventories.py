@@ -7,7 +7,6 @@ from collections.abc import Iterable
 
 from moldau.broker.log.disk import Disk
 from moldau.broker.log.leftovers import has_leftovers
-from moldau.broker.log.log import Log
 from moldau.broker.log.log_dirs import LogDir
 from moldau.broker.log.machine.inventory import (
     LogFacts,
@@ -22,7 +21,9 @@ from moldau.broker.log.machine.names import (
     TIME_INDEX_SUFFIX,
     offset_prefix,
 )
+from moldau.broker.log.registry import KnownLog
 from moldau.broker.log.segment import Segment
+from moldau.broker.log.waiting_log import WaitingLog
 
 logger = logging.getLogger(__name__)
 
@@ -35,7 +36,7 @@ def read_inventory(directory: LogDir) -> dict[str, LogFacts]:
     return decode_inventory(data, directory.mark_ms if directory.clean_shutdown else None)
 
 
-def write_inventory(disk: Disk, directory: LogDir, logs: Iterable[Log]) -> None:
+def write_inventory(disk: Disk, directory: LogDir, logs: Iterable[KnownLog]) -> None:
     """Record the closed logs of a directory that has its clean-shutdown mark.
 
     Without an inventory the next start takes longer, so a failure is no reason to fail.
@@ -49,12 +50,12 @@ def write_inventory(disk: Disk, directory: LogDir, logs: Iterable[Log]) -> None:
         logger.warning("%s: cannot write the inventory of its logs: %s", directory.path, error)
 
 
-def facts_of(disk: Disk, log: Log) -> LogFacts | None:
+def facts_of(disk: Disk, log: KnownLog) -> LogFacts | None:
     """What a closed log looks like to the next start; None if that has to look at the files, as
     some of them may wait for their removal."""
+    if isinstance(log, WaitingLog):
+        return log.facts
     opened = log.opened_from
-    if log.is_unused:
-        return opened
     facts = LogFacts(
         entries_changed=opened.entries_changed if opened is not None else -1,
         written_ms=opened.written_ms if opened is not None else (),

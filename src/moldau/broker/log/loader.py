@@ -77,85 +77,51 @@ def open_log(
 
     `topic_id` is that of a new log, `found_id` what the caller has read from the files of one that
     is there. `recovery_point`, `log_start_offset` and `high_watermark` come from the checkpoints,
-    `facts` from the inventory of a clean stop if the directory is as recorded there: then the log
-    is opened when it is first used. I/O errors come out as LogDirFailure.
+    `facts` from the inventory of a clean stop if the directory is as recorded there: then none of
+    its files is opened. I/O errors come out as LogDirFailure.
     """
-    log = Log.__new__(Log)
-
-    def open_restored() -> None:
-        loader = _Loader(context, log.dir, log.config, now_ms)
-        try:
-            loader.restore(found, log_start_offset)
-        except OSError as error:
-            raise dir_state.fail(f"opening {log.dir}", error) from error
-        # The rest may have changed since.
-        _make(log, loader, dir_state, topic, partition, log.topic_id, high_watermark, log.is_future)
-        log.opened_from = found
-
-    if facts is not None and facts.end_offset >= log_start_offset:
-        found = facts
-        log.await_use(
-            dir_state,
-            directory,
-            topic,
-            partition,
-            config,
-            facts=facts,
-            is_future=is_future,
-            open_=open_restored,
-        )
-        return log
     loader = _Loader(context, directory, config, now_ms)
+    restored = facts is not None and facts.end_offset >= log_start_offset
     try:
-        try:
-            files = context.disk.scan_files(directory)
-        except FileNotFoundError:
-            context.disk.make_dirs(directory)
-            files = {}
-        settle_leftovers(context.disk, directory, files)
-        # First, so that no power failure leaves records of an unknown topic.
-        known_id = found_id or loader.topic_id(files, topic_id)
-        loader.load(files, clean_shutdown, recovery_point, log_start_offset)
+        if facts is not None and restored:
+            known_id = facts.topic_id
+            loader.restore(facts, log_start_offset)
+        else:
+            try:
+                files = context.disk.scan_files(directory)
+            except FileNotFoundError:
+                context.disk.make_dirs(directory)
+                files = {}
+            settle_leftovers(context.disk, directory, files)
+            # First, so that no power failure leaves records of an unknown topic.
+            known_id = found_id or loader.topic_id(files, topic_id)
+            loader.load(files, clean_shutdown, recovery_point, log_start_offset)
     except OSError as error:
         raise dir_state.fail(f"opening {directory}", error) from error
-    _make(log, loader, dir_state, topic, partition, known_id, high_watermark, is_future)
-    return log
-
-
-def _make(
-    log: Log,
-    found: _Loader,
-    dir_state: LogDirState,
-    topic: str,
-    partition: int,
-    topic_id: uuid.UUID | None,
-    high_watermark: int,
-    is_future: bool,
-) -> None:
-    """Make the log of what was found."""
-    Log.__init__(
-        log,
-        found.context,
+    log = Log(
+        context,
         dir_state,
-        found.dir,
+        directory,
         topic,
         partition,
-        found.config,
-        segments=found.segments,
-        log_start_offset=found.log_start_offset,
-        log_end_offset=found.log_end_offset,
-        recovery_point=found.recovery_point,
+        config,
+        segments=loader.segments,
+        log_start_offset=loader.log_start_offset,
+        log_end_offset=loader.log_end_offset,
+        recovery_point=loader.recovery_point,
         high_watermark=high_watermark,
-        leader_epochs=found.epochs,
-        producers=found.producers,
-        snapshots=found.snapshots,
-        topic_id=topic_id,
-        now_ms=found.now_ms,
+        leader_epochs=loader.epochs,
+        producers=loader.producers,
+        snapshots=loader.snapshots,
+        topic_id=known_id,
+        now_ms=now_ms,
         is_future=is_future,
-        new_files=found.new_files,
-        unsynced_files=found.unsynced_files,
-        unwritten_epochs=found.unwritten_epochs,
+        new_files=loader.new_files,
+        unsynced_files=loader.unsynced_files,
+        unwritten_epochs=loader.unwritten_epochs,
     )
+    log.opened_from = facts if restored else None
+    return log
 
 
 def read_topic_id(disk: Disk, directory: str) -> uuid.UUID | None:

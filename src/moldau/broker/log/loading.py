@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 from moldau.broker.log.context import LogContext
 from moldau.broker.log.inventories import is_as_recorded, read_inventory
 from moldau.broker.log.loader import open_log, read_topic_id
-from moldau.broker.log.log import Log
 from moldau.broker.log.log_checkpoints import LogCheckpoints
 from moldau.broker.log.log_dirs import LogDir
 from moldau.broker.log.machine.checkpoints import CorruptCheckpoint
+from moldau.broker.log.machine.inventory import LogFacts
 from moldau.broker.log.machine.names import (
     DELETE_DIR_SUFFIX,
     FUTURE_DIR_SUFFIX,
@@ -29,8 +29,9 @@ from moldau.broker.log.machine.names import (
     parse_dir_name,
     suffixed_dir,
 )
-from moldau.broker.log.registry import LogRegistry
+from moldau.broker.log.registry import NEVER_MS, KnownLog, LogRegistry
 from moldau.broker.log.removals import Removals
+from moldau.broker.log.waiting_log import WaitingLog
 from moldau.times import WallMs
 
 if TYPE_CHECKING:
@@ -86,6 +87,22 @@ class LogLoading:
                     self._set_aside(directory, path, parsed)
                     continue
             key = (parsed.topic, parsed.partition)
+            if facts is not None and _may_wait(parsed, config, facts, log_starts.get(key, 0)):
+                waiting = WaitingLog(
+                    self._context,
+                    directory,
+                    path,
+                    parsed.topic,
+                    parsed.partition,
+                    config,
+                    facts=facts,
+                    log_start_offset=log_starts.get(key, 0),
+                    high_watermark=high_watermarks.get(key, 0),
+                    now_ms=self._now_ms(),
+                )
+                self._add(waiting)
+                yield
+                continue
             log = open_log(
                 self._context,
                 directory,
@@ -106,8 +123,8 @@ class LogLoading:
             yield
         # A log may end before its recovery point (a power failure in the middle of a cut), and a
         # clean stop put it at the very end: what is appended from now on is not durable there.
-        for log in self._registry.of_dir(directory):
-            self._checkpoints.on_cut(log)
+        for known in self._registry.of_dir(directory):
+            self._checkpoints.on_cut(known)
 
     def _is_log(self, path: str, parsed: DirName, config: LogConfig) -> bool:
         if parsed.suffix == DELETE_DIR_SUFFIX:
@@ -127,9 +144,11 @@ class LogLoading:
         logger.error("%s has no readable topic id; renaming it to %s", path, stray)
         self._context.disk.rename(path, f"{directory.path}/{stray}")
 
-    def _add(self, log: Log) -> None:
-        logs = self._registry.future if log.is_future else self._registry.current
-        known = logs.get((log.topic, log.partition))
+    def _add(self, log: KnownLog) -> None:
+        key = log.topic, log.partition
+        known: KnownLog | None = (
+            self._registry.future.get(key) if log.is_future else self._registry.current.get(key)
+        )
         if known is not None:
             # A crash in the middle of a move between log directories: the longer one is whole.
             log, loser = (log, known) if log.log_end_offset > known.log_end_offset else (known, log)
@@ -138,3 +157,13 @@ class LogLoading:
             )
             self._registry.set_aside(loser, STRAY_DIR_SUFFIX)
         self._registry.add(log)
+
+
+def _may_wait(parsed: DirName, config: LogConfig, facts: LogFacts, log_start: int) -> bool:
+    """Whether the log need not be opened before its first use. Regular flushes ask every log that
+    has them, and a move between directories goes on at once."""
+    return (
+        parsed.suffix != FUTURE_DIR_SUFFIX
+        and config.flush_ms == NEVER_MS
+        and facts.end_offset >= log_start
+    )

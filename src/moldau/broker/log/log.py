@@ -284,8 +284,6 @@ class Log(LogState):
     def close(self, *, clean: bool = True, sync: bool = True) -> None:
         """Let go of all files; `clean` leaves them as a clean stop should, except that without
         `sync` the caller has to make them durable."""
-        if self.is_unused:
-            return
         self.flusher.close()
         if not clean or self.offline:
             for segment in self.segments:

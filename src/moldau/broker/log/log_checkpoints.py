@@ -21,6 +21,7 @@ from moldau.broker.log.machine.names import (
     LOG_START_CHECKPOINT,
     RECOVERY_POINT_CHECKPOINT,
 )
+from moldau.broker.log.waiting_log import WaitingLog
 
 logger = logging.getLogger(__name__)
 
@@ -30,7 +31,9 @@ _OF_LOGS = (RECOVERY_POINT_CHECKPOINT, LOG_START_CHECKPOINT, HIGH_WATERMARK_CHEC
 class LogCheckpoints:
     """`logs` are the current logs, which the log manager adds and removes."""
 
-    def __init__(self, disk: Disk, background: Background, logs: Mapping[Partition, Log]) -> None:
+    def __init__(
+        self, disk: Disk, background: Background, logs: Mapping[Partition, Log | WaitingLog]
+    ) -> None:
         self._disk = disk
         self._logs = logs
         self._writer = CheckpointWriter(disk, background)
@@ -104,12 +107,12 @@ class LogCheckpoints:
             raise directory.fail(f"writing {directory.path}/{name}", error) from error
 
 
-def _has_offset(name: str, log: Log) -> bool:
+def _has_offset(name: str, log: Log | WaitingLog) -> bool:
     # Usually the name of the first segment shows where a log starts.
-    return name != LOG_START_CHECKPOINT or log.log_start_offset > log.segments.first.base_offset
+    return name != LOG_START_CHECKPOINT or log.log_start_offset > log.first_offset
 
 
-def _offset(name: str, log: Log) -> int:
+def _offset(name: str, log: Log | WaitingLog) -> int:
     if name == LOG_START_CHECKPOINT:
         return log.log_start_offset
     return log.high_watermark if name == HIGH_WATERMARK_CHECKPOINT else log.recovery_checkpoint

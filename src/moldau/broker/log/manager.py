@@ -36,8 +36,9 @@ from moldau.broker.log.machine.names import (
     STRAY_DIR_SUFFIX,
     partition_dir,
 )
-from moldau.broker.log.registry import NEVER_MS, LogRegistry
+from moldau.broker.log.registry import NEVER_MS, KnownLog, LogRegistry
 from moldau.broker.log.removals import Removals
+from moldau.broker.log.waiting_log import WaitingLog
 from moldau.times import WallMs
 from moldau.wire.errors import ApiError, ErrorCode
 
@@ -154,19 +155,29 @@ class LogManager:
 
     # Logs ---------------------------------------------------------------------------
 
-    def get_log(self, topic: str, partition: int) -> Log | None:
+    def known_log(self, topic: str, partition: int) -> KnownLog | None:
+        """As `get_log`, without opening one that waits for its first use."""
         return self._registry.current.get((topic, partition))
+
+    def get_log(self, topic: str, partition: int) -> Log | None:
+        """The current log of a partition; LogDirFailure if this is its first use and it cannot be
+        opened."""
+        return self._registry.log((topic, partition))
 
     def get_future_log(self, topic: str, partition: int) -> Log | None:
         return self._registry.future.get((topic, partition))
 
     def logs(self) -> Iterator[Log]:
         """Current logs in usable log directories."""
-        return (log for log in self._registry.current.values() if not log.offline)
+        return self._registry.usable(self._registry.current)
+
+    def known_logs(self) -> list[KnownLog]:
+        """As `logs`, without opening those that wait for their first use."""
+        return [log for log in self._registry.current.values() if not log.offline]
 
     def compacted_logs(self) -> list[Log]:
         """Current logs in usable log directories whose cleanup.policy has compact."""
-        return [log for log in self._registry.compacted if not log.offline]
+        return list(self._registry.usable(self._registry.compacted))
 
     def __len__(self) -> int:
         return len(self._registry.current)
@@ -209,7 +220,7 @@ class LogManager:
 
         A new one goes to `directory`, or to the usable log directory with the fewest logs.
         """
-        log = self._registry.current.get((topic, partition))
+        log = self._registry.log((topic, partition))
         if log is not None:
             if log.dir_state.failure is not None:
                 raise log.dir_state.failure.again()
@@ -245,22 +256,24 @@ class LogManager:
 
     def delete_log(self, topic: str, partition: int) -> None:
         """Delete a partition; its directory is renamed now and removed after the delay."""
-        for logs in (self._registry.future, self._registry.current):
-            log = logs.pop((topic, partition), None)
-            if log is not None:
-                self._registry.set_aside(log, DELETE_DIR_SUFFIX)
+        self.drop_future_log(topic, partition)
+        log = self._registry.current.pop((topic, partition), None)
+        if log is not None:
+            self._registry.set_aside(log, DELETE_DIR_SUFFIX)
 
-    def set_stray(self, log: Log) -> None:
+    def set_stray(self, log: KnownLog) -> None:
         """Set aside a log that the cluster does not assign to this broker."""
         self._registry.current.pop((log.topic, log.partition), None)
         self._registry.set_aside(log, STRAY_DIR_SUFFIX)
 
     def update_config(self, topic: str, config: LogConfig) -> None:
-        for logs in (self._registry.current, self._registry.future):
-            for log in logs.values():
-                if log.topic == topic:
-                    log.update_config(config)
-                    self._registry.note_config(log)
+        for known in (*self._registry.current.values(), *self._registry.future.values()):
+            if known.topic == topic:
+                if isinstance(known, WaitingLog):
+                    known.config = config
+                else:
+                    known.update_config(config)
+                self._registry.note_config(known)
 
     # Moving between log directories --------------------------------------------------
 
@@ -281,7 +294,7 @@ class LogManager:
         """Apply retention to every log; returns how many segments were deleted."""
         now_ms = self._now_ms()
         count = 0
-        for log in list(self.logs()):
+        for log in self.logs():
             try:
                 count += log.delete_old_segments(now_ms)
             except LogDirFailure:
@@ -291,6 +304,9 @@ class LogManager:
     def expire_producers(self) -> None:
         now_ms = self._now_ms()
         for log in self._registry.current.values():
+            # Opening one leaves out those that have expired.
+            if isinstance(log, WaitingLog):
+                continue
             if log.producers.entries or log.producers.verifications:
                 log.producers.remove_expired(now_ms, self.context.producer_id_expiration_ms)
 
@@ -350,12 +366,12 @@ class LogManager:
     async def begin_close(self) -> None:
         """Do what can be done ahead of a stop while clients are still served."""
         for directory in self.live_dirs:
-            await self.closing.begin(directory, self._registry.of_dir(directory))
+            await self.closing.begin(directory, self._registry.opened_in(directory))
 
     async def flush_all(self) -> None:
         """Do most of what `close` has to do before it is called, faster and off the loop."""
         for directory in self.live_dirs:
-            logs = self._registry.of_dir(directory)
+            logs = self._registry.opened_in(directory)
             await self.closing.prepare(directory, logs, self._now_ms())
 
     def close(self, *, broker_epoch: int = -1) -> None:
@@ -375,8 +391,7 @@ class LogManager:
             directory.unlock()
 
     def _close_dir(self, directory: LogDir, broker_epoch: int, now_ms: WallMs) -> None:
-        logs = self._registry.of_dir(directory)
-        self.closing.close(directory, logs, now_ms)
+        self.closing.close(directory, self._registry.opened_in(directory), now_ms)
         self.checkpoints.write_now(directory)
         directory.mark_clean(broker_epoch)
-        write_inventory(self._disk, directory, logs)
+        write_inventory(self._disk, directory, self._registry.of_dir(directory))

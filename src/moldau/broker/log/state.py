@@ -2,20 +2,17 @@
 
 Invariants: log_start_offset <= high_watermark <= log_end_offset; an epoch is written to its file
 before the recovery point passes the epoch's first batch.
-
-After a clean stop a log waits for its first use: until then it knows its name, its place and what
-the inventory says, and has nothing to sync or to close. A start makes thousands of such logs.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from moldau.broker.log.context import LogContext, LogDirState
-from moldau.broker.log.flusher import Flusher, checkpoint_of
+from moldau.broker.log.flusher import Flusher
 from moldau.broker.log.machine.checkpoints import encode_epochs
 from moldau.broker.log.machine.inventory import LogFacts
 from moldau.broker.log.machine.leader_epochs import LeaderEpochs
@@ -34,7 +31,6 @@ NEVER_CUT = 2**63 - 1
 
 class LogState:
     __slots__ = (
-        "_open",
         "checkpointed_epoch",
         "config",
         "context",
@@ -85,7 +81,6 @@ class LogState:
         unsynced_files: Iterable[str] = (),
         unwritten_epochs: bool = False,
     ) -> None:
-        self._open: Callable[[], None] | None = None
         self.context = context
         self.dir_state = dir_state
         self.dir = directory
@@ -120,47 +115,6 @@ class LogState:
         producers.on_high_watermark(self.high_watermark)
         self._take_config(config)
 
-    def await_use(
-        self,
-        dir_state: LogDirState,
-        directory: str,
-        topic: str,
-        partition: int,
-        config: LogConfig,
-        *,
-        facts: LogFacts,
-        is_future: bool,
-        open_: Callable[[], None],
-    ) -> None:
-        """In place of `__init__`, which `open_` calls when anything else of the log is used."""
-        self.dir_state = dir_state
-        self.dir = directory
-        self.topic = topic
-        self.partition = partition
-        self.config = config
-        self.topic_id = facts.topic_id
-        self.is_future = is_future
-        self.opened_from = facts
-        self._open = open_
-
-    if not TYPE_CHECKING:
-        # Python calls it only for what has no value yet.
-        def __getattr__(self, name: str) -> object:
-            open_ = object.__getattribute__(self, "_open")
-            if open_ is None or name not in LogState.__slots__:
-                raise AttributeError(f"a log has no attribute {name!r}")
-            open_()
-            return object.__getattribute__(self, name)
-
-    def ensure_open(self) -> None:
-        if self._open is not None:
-            self._open()
-
-    @property
-    def is_unused(self) -> bool:
-        """Whether the log still waits for its first use."""
-        return self._open is not None
-
     def __repr__(self) -> str:
         return f"Log({self.dir}, {self.log_start_offset}..{self.log_end_offset})"
 
@@ -171,10 +125,12 @@ class LogState:
     @property
     def recovery_checkpoint(self) -> int:
         """The recovery point for the checkpoint file."""
-        facts = self.opened_from
-        if self._open is not None and facts is not None:
-            return checkpoint_of(facts.end_offset, facts.segments[-1].base_offset)
         return self.flusher.checkpoint
+
+    @property
+    def first_offset(self) -> int:
+        """Where the first segment begins, which may be before the start of the log."""
+        return self.segments.first.base_offset
 
     @property
     def latest_epoch(self) -> int:
@@ -205,7 +161,7 @@ class LogState:
     @property
     def needs_sync(self) -> bool:
         """Whether anything of the log is not known to be durable."""
-        return self._open is None and self.flusher.needs_sync(self.log_end_offset)
+        return self.flusher.needs_sync(self.log_end_offset)
 
     def update_config(self, config: LogConfig) -> None:
         self._take_config(config)

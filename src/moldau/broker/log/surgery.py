@@ -34,7 +34,6 @@ def guarded(
     if log.dir_state.failure is not None:
         raise log.dir_state.failure.again()
     # A log that was not used yet needs its files under the names that they have now.
-    log.ensure_open()
     try:
         return operation(log, *args, **kwargs)
     except OSError as error:

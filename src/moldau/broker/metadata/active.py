@@ -228,6 +228,8 @@ class ActiveController:
                 decision = self.controller.on_time(self._clock.elapsed_ms())
                 if decision is None:
                     break
+                if decision.response:
+                    logger.warning("%s", decision.response)
                 if decision.records:
                     self._append(decision)
         except Exception as error:

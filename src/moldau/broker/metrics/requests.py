@@ -44,8 +44,7 @@ class ApiMetrics:
 
     def waits(self, started_ns: int, size: int, reply: asyncio.Future[Any], phases: Phases) -> None:
         """A request was begun and is answered later."""
-        end = self._begun(started_ns, size, phases)
-        reply.add_done_callback(lambda _: end())
+        reply.add_done_callback(self._begun(started_ns, size, phases))
 
     def awaited(
         self, started_ns: int, size: int, reply: Awaitable[T], phases: Phases
@@ -61,14 +60,14 @@ class ApiMetrics:
 
         return rest()
 
-    def _begun(self, started_ns: int, size: int, phases: Phases) -> Callable[[], None]:
+    def _begun(self, started_ns: int, size: int, phases: Phases) -> Callable[..., None]:
         """What to call when the response is there."""
         self.requests.mark(1)
         begun_ns = perf_counter_ns()
         local_ns = begun_ns - started_ns
         queued_ns = phases.begin(started_ns)
 
-        def end() -> None:
+        def end(_: object = None) -> None:
             now_ns = perf_counter_ns()
             total_ns = now_ns - started_ns
             self.times.record(local_ns, now_ns - begun_ns, size)

@@ -159,7 +159,7 @@ class Connection:
         else:
             decoder.received(count)
         self.info.phases.turn_ns = 0
-        self._handle_frames()
+        self._handle_frames(received=True)
 
     def _on_pending(self) -> None:
         has_pending = self._has_pending
@@ -207,8 +207,8 @@ class Connection:
 
     # Handling.
 
-    def _handle_frames(self) -> None:
-        """Handle received frames until the connection is busy or there are no more."""
+    def _handle_frames(self, *, received: bool = False) -> None:
+        """Handle frames until the connection is busy or has no more; `received`: some just came."""
         answers: list[Buffer] = []
         try:
             sent = self._answer_frames(answers)
@@ -216,7 +216,7 @@ class Connection:
             self._send(answers)
             self._close_for(error)
             return
-        if not self._closed and (answers or not sent):
+        if not self._closed and (answers or (received and not sent)):
             self._sender.send(answers)
         if self._closed:
             return

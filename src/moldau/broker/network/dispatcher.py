@@ -56,6 +56,8 @@ class _Target:
         "flexible",
         "handle",
         "key",
+        "metrics",
+        "metrics_follower",
         "raw",
         "request",
         "version",
@@ -73,6 +75,8 @@ class _Target:
         # Made with the first request, too.
         self.answered: Answered | None = None
         self.answered_follower: Answered | None = None
+        self.metrics: ApiMetrics | None = None
+        self.metrics_follower: ApiMetrics | None = None
         # A coroutine starts only after dispatch has returned, when the frame is gone.
         self.copies_frame = route.raw and inspect.iscoroutinefunction(route.handle)
 
@@ -110,9 +114,9 @@ class Dispatcher:
             found = metrics.api(name, target.version, found)
         answered = cast(Answered, found.api.answered)
         if connection.is_follower:
-            target.answered_follower = answered
+            target.answered_follower, target.metrics_follower = answered, found
         else:
-            target.answered = answered
+            target.answered, target.metrics = answered, found
         return found
 
     def dispatch(self, connection: ConnectionInfo, frame: memoryview) -> Reply | Awaitable[Reply]:
@@ -177,7 +181,9 @@ class Dispatcher:
         """A request that waits, or the first one of its kind."""
         if self._metrics is None:
             return reply
-        metrics = self._metrics_of(self._metrics, target, connection)
+        metrics = target.metrics_follower if connection.is_follower else target.metrics
+        if metrics is None:
+            metrics = self._metrics_of(self._metrics, target, connection)
         if reply is None or isinstance(reply, (bytes, list)):
             connection.phases.answer(metrics.api, started_ns, size)
             return reply

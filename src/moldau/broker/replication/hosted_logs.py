@@ -37,7 +37,7 @@ class HostedLogs:
 
     def is_loaded(self, topic: str, index: int) -> bool:
         """Whether the log is there, so that no files have to be created for the partition."""
-        return self._logs.get_log(topic, index) is not None
+        return self._logs.known_log(topic, index) is not None
 
     def open(self, topic: Topic, index: int, state: PartitionState) -> Log | None:
         """The partition's log, created if there is none; None if its directory cannot be used."""
@@ -106,7 +106,7 @@ class HostedLogs:
 
     def set_strays_aside(self, image: MetadataImage) -> None:
         """Rename the logs that a complete image does not assign to this node."""
-        for log in list(self._logs.logs()):
+        for log in self._logs.known_logs():
             topic = image.topics_by_name.get(log.topic)
             state = None if topic is None else topic.partitions.get(log.partition)
             if (

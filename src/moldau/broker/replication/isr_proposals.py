@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 from uuid import UUID
 
+from moldau.broker.faults import contained
 from moldau.broker.replication.machine.events import IsrAccepted, IsrRefused, ProposeIsr
 from moldau.broker.replication.surroundings import Proposer
 from moldau.clock import Clock, pause
@@ -69,13 +70,24 @@ class IsrProposals:
     async def _run(self) -> None:
         try:
             while self._waiting:
-                if not await self._ask(dict(self._waiting)):
+                if not await self._try(dict(self._waiting)):
                     await pause(self._clock, RETRY_MS)
         finally:
             self._task = None
 
+    async def _try(self, asked: _Waiting) -> bool:
+        """Whether everything was accepted; otherwise try again a little later.
+
+        A leader makes no other proposal before the response to this one, so nothing that goes
+        wrong here may end the attempts.
+        """
+        try:
+            return await self._ask(asked)
+        except Exception:
+            logger.exception("proposing a change of in-sync replicas failed")
+            return False
+
     async def _ask(self, asked: _Waiting) -> bool:
-        """Whether everything was accepted; otherwise try again a little later."""
         try:
             response = await self._send(self._request(asked))
         except (ChannelError, ApiError) as failure:
@@ -111,17 +123,16 @@ class IsrProposals:
         if error is not ErrorCode.NONE:
             if self._refused is not None:
                 self._refused.mark(1)
-            partition.step(IsrRefused(proposal, error))
+            _pass_on(partition, IsrRefused(proposal, error))
             return place not in self._waiting
-        partition.step(
-            IsrAccepted(
-                proposal=proposal,
-                leader_epoch=answer.leader_epoch,
-                partition_epoch=answer.partition_epoch,
-                isr=frozenset(answer.isr),
-                now_ms=self._clock.elapsed_ms(),
-            )
+        accepted = IsrAccepted(
+            proposal=proposal,
+            leader_epoch=answer.leader_epoch,
+            partition_epoch=answer.partition_epoch,
+            isr=frozenset(answer.isr),
+            now_ms=self._clock.elapsed_ms(),
         )
+        _pass_on(partition, accepted)
         return True
 
     def _request(self, asked: _Waiting) -> AlterPartitionRequest:
@@ -146,3 +157,8 @@ class IsrProposals:
                 for topic_id, partitions in topics.items()
             ],
         )
+
+
+def _pass_on(partition: Proposer, event: IsrAccepted | IsrRefused) -> None:
+    # A failure is the partition's own: the responses for the others are passed on.
+    contained(f"the response about the in-sync replicas of {partition!r}", partition.step, event)

@@ -172,6 +172,15 @@ class ReplicaManager:
             if isinstance(key, str):
                 yield from topic.values()
 
+    def put_off(self) -> Iterator[PartitionState]:
+        """What the metadata say of partitions that belong here and whose turn to be hosted has not
+        come yet."""
+        for topic_id, index in self._turns:
+            if index not in self._topics.get(topic_id.bytes, {}):
+                state = self._view.partition(topic_id, index)
+                if state is not None and self._node_id in state.replicas:
+                    yield state
+
     # Metadata.
 
     def apply(self, delta: MetadataDelta, image: MetadataImage) -> None:
@@ -351,7 +360,7 @@ class ReplicaManager:
     def check_isrs(self) -> None:
         """Check all partitions led by this node for followers that are behind for too long."""
         for partition in list(self.partitions()):
-            partition.tick()
+            contained(f"checking the ISR of {partition.topic}-{partition.index}", partition.tick)
 
     def _open(self, topic: Topic, index: int, state: PartitionState) -> Partition | None:
         log = self._logs.open(topic, index, state)

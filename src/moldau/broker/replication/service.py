@@ -98,8 +98,9 @@ class ReplicationService:
 
     def start(self, replicas: ReplicaManager) -> None:
         def check() -> None:
-            replicas.check_isrs()
+            # Scheduled first: whatever a check runs into, there is a next one.
             self.start(replicas)
+            replicas.check_isrs()
 
         self._alarm = self._clock.call_later(max(self.lag_ms_max() // 2, 1), check)
 

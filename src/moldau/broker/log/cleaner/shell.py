@@ -388,7 +388,7 @@ class Cleaner:
             self._first_dirty = {}
             for directory in self._manager.live_dirs:
                 for key, offset in self._manager.cleaner_offsets(directory).items():
-                    log = self._manager.get_log(*key)
+                    log = self._manager.known_log(*key)
                     # The entry of a log directory that the log is not in dates from before a move.
                     if log is not None and log.dir_state is directory:
                         self._first_dirty[key] = FirstDirty(offset, log.topic_id)
@@ -414,7 +414,7 @@ class Cleaner:
         """Write what is known to the log directory that each log is in now."""
         by_dir: dict[str, dict[Partition, int]] = {d.path: {} for d in self._manager.live_dirs}
         for key, known in self._offsets().items():
-            log = self._manager.get_log(*key)
+            log = self._manager.known_log(*key)
             if log is not None and log.dir_state.path in by_dir:
                 by_dir[log.dir_state.path][key] = known.offset
         for directory in self._manager.live_dirs:

@@ -179,8 +179,9 @@ class Controller:
         due = (self.heartbeats.expires_at_ms(), self._periodic.due_at_ms())
         return min((each for each in due if each is not None), default=None)
 
-    def on_time(self, now_ms: ElapsedMs) -> Decision[None] | None:
-        """The next thing that time has made due, None if there is none now."""
+    def on_time(self, now_ms: ElapsedMs) -> Decision[str] | None:
+        """The next thing that time has made due, None if there is none now; the response is for
+        the log."""
         if self.heartbeats is None or self._periodic is None:
             return None
         fencing = fence_expired(self, self.heartbeats, now_ms)

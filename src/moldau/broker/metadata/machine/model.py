@@ -251,6 +251,28 @@ class Partition(NamedTuple):
         leader_changes = record.leader != NO_LEADER_CHANGE
         if record.replicas is None and record.directories is None:
             replicas, directories = self.replicas, self.directories
+            if (
+                record.removing_replicas is None
+                and record.adding_replicas is None
+                and record.eligible_leader_replicas is None
+                and record.last_known_elr is None
+                and record.leader_recovery_state == -1
+            ):
+                # Nearly all: another leader, another ISR.
+                isr = record.isr
+                return Partition(
+                    replicas,
+                    directories,
+                    self.isr if isr is None else tuple(isr),
+                    self.removing_replicas,
+                    self.adding_replicas,
+                    self.elr,
+                    self.last_known_elr,
+                    record.leader if leader_changes else self.leader,
+                    self.leader_recovery_state,
+                    self.leader_epoch + leader_changes,
+                    self.partition_epoch + 1,
+                )
         else:
             replicas = self.replicas if record.replicas is None else tuple(record.replicas)
             directories = _checked_directories(

@@ -13,12 +13,14 @@ from uuid import UUID
 from moldau.broker.metadata.machine.model import NO_LEADER, Partition, Topic
 
 PartitionKey = tuple[UUID, int]
-_Keys = dict[PartitionKey, None]
+# By the id as a number: the hash of a UUID is computed in Python, and a stop or a start of a broker
+# changes thousands of partitions.
+_Keys = dict[tuple[int, int], PartitionKey]
 
 
 class PartitionIndex:
     def __init__(self, topics: Iterable[Topic] = ()) -> None:
-        self._known: dict[UUID, dict[int, Partition]] = {}
+        self._known: dict[int, dict[int, Partition]] = {}
         self._by_replica: dict[int, _Keys] = {}
         self._by_leader: dict[int, _Keys] = {}
         self._imbalanced: _Keys = {}
@@ -29,49 +31,53 @@ class PartitionIndex:
 
     def of_broker(self, broker_id: int) -> tuple[PartitionKey, ...]:
         """Everything it has, or may have, a replica of; also what it is only remembered for."""
-        return tuple(self._by_replica.get(broker_id, ()))
+        return tuple(self._by_replica.get(broker_id, {}).values())
 
     def has_leaderships(self, broker_id: int) -> bool:
         return broker_id in self._by_leader
 
     def leaderless(self) -> tuple[PartitionKey, ...]:
-        return tuple(self._by_leader.get(NO_LEADER, ()))
+        return tuple(self._by_leader.get(NO_LEADER, {}).values())
 
     def imbalanced(self) -> tuple[PartitionKey, ...]:
         """Partitions that their preferred replica does not lead."""
-        return tuple(self._imbalanced)
+        return tuple(self._imbalanced.values())
 
     def reassigning(self) -> tuple[PartitionKey, ...]:
-        return tuple(self._reassigning)
+        return tuple(self._reassigning.values())
 
     def update(self, topic_id: UUID, index: int, after: Partition) -> None:
-        partitions = self._known.setdefault(topic_id, {})
+        number = topic_id.int
+        partitions = self._known.get(number)
+        if partitions is None:
+            partitions = self._known[number] = {}
         before = partitions.get(index)
-        key = (topic_id, index)
+        key = (number, index)
+        value = (topic_id, index)
         if before is None or _holders(before) != _holders(after):
             self._forget_replicas(key, before)
             for broker_id in _holders(after):
-                self._by_replica.setdefault(broker_id, {})[key] = None
+                self._by_replica.setdefault(broker_id, {})[key] = value
         if before is None or before.leader != after.leader:
             self._forget_leader(key, before)
-            self._by_leader.setdefault(after.leader, {})[key] = None
-        _mark(self._imbalanced, key, after.leader != after.replicas[0])
-        _mark(self._reassigning, key, after.reassigning)
+            self._by_leader.setdefault(after.leader, {})[key] = value
+        _mark(self._imbalanced, key, value, after.leader != after.replicas[0])
+        _mark(self._reassigning, key, value, after.reassigning)
         partitions[index] = after
 
     def remove_topic(self, topic_id: UUID) -> None:
-        for index, partition in self._known.pop(topic_id, {}).items():
-            key = (topic_id, index)
+        for index, partition in self._known.pop(topic_id.int, {}).items():
+            key = (topic_id.int, index)
             self._forget_replicas(key, partition)
             self._forget_leader(key, partition)
             self._imbalanced.pop(key, None)
             self._reassigning.pop(key, None)
 
-    def _forget_replicas(self, key: PartitionKey, partition: Partition | None) -> None:
+    def _forget_replicas(self, key: tuple[int, int], partition: Partition | None) -> None:
         for broker_id in () if partition is None else _holders(partition):
             _discard(self._by_replica, broker_id, key)
 
-    def _forget_leader(self, key: PartitionKey, partition: Partition | None) -> None:
+    def _forget_leader(self, key: tuple[int, int], partition: Partition | None) -> None:
         if partition is not None:
             _discard(self._by_leader, partition.leader, key)
 
@@ -83,14 +89,14 @@ def _holders(partition: Partition) -> tuple[int, ...]:
     return tuple(dict.fromkeys(partition.replicas + partition.isr + partition.elr))
 
 
-def _mark(keys: _Keys, key: PartitionKey, present: bool) -> None:
+def _mark(keys: _Keys, key: tuple[int, int], value: PartitionKey, present: bool) -> None:
     if present:
-        keys[key] = None
+        keys[key] = value
     else:
         keys.pop(key, None)
 
 
-def _discard(by_broker: dict[int, _Keys], broker_id: int, key: PartitionKey) -> None:
+def _discard(by_broker: dict[int, _Keys], broker_id: int, key: tuple[int, int]) -> None:
     keys = by_broker[broker_id]
     keys.pop(key, None)
     if not keys:

@@ -50,7 +50,7 @@ class PeriodicTasks:
     def due_at_ms(self) -> ElapsedMs | None:
         return min(self._due_ms.values(), default=None)
 
-    def on_time(self, controller: ControllerView, now_ms: ElapsedMs) -> Decision[None] | None:
+    def on_time(self, controller: ControllerView, now_ms: ElapsedMs) -> Decision[str] | None:
         """One task that is due, None if none is."""
         for name, due_ms in self._due_ms.items():
             if due_ms <= now_ms:
@@ -59,7 +59,7 @@ class PeriodicTasks:
                 more = len(records) >= ELECTIONS_PER_ROUND_MAX
                 delay_ms = GO_ON_AFTER_MS if more else interval_ms
                 self._due_ms[name] = ElapsedMs(now_ms + delay_ms)
-                return Decision(tuple(records), None, atomic=False)
+                return Decision(tuple(records), "", atomic=False)
         return None
 
 
@@ -69,13 +69,21 @@ def _no_op(controller: ControllerView) -> list[Any]:
 
 def fence_expired(
     controller: ControllerView, heartbeats: BrokerHeartbeats, now_ms: ElapsedMs
-) -> Decision[None] | None:
-    """Fence one broker that was silent for too long, None if there is none."""
+) -> Decision[str] | None:
+    """Fence one broker that was silent for too long, None if there is none; the response is for
+    the log."""
     expired = heartbeats.pop_expired(now_ms)
     if expired is None:
         return None
     broker_id, broker_epoch = expired
     broker = controller.image.brokers.get(broker_id)
     if broker is None or broker.epoch != broker_epoch:
-        return Decision((), None)
-    return fence_broker(controller, broker_id=broker_id, broker_epoch=broker_epoch)
+        return Decision((), "")
+    fencing = fence_broker(controller, broker_id=broker_id, broker_epoch=broker_epoch)
+    if not fencing.records:
+        return Decision((), "")
+    why = (
+        f"fencing broker {broker_id} at epoch {broker_epoch}: no heartbeat for"
+        f" {controller.config.broker_session_timeout_ms} ms"
+    )
+    return Decision(fencing.records, why, atomic=False)

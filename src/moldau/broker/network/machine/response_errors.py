@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final, TypeAlias
 
 from moldau.wire.message import Message
@@ -19,21 +18,23 @@ _NOT_SEARCHED: Final = frozenset({"MetadataResponsePartition"})
 _plans: dict[tuple[str, str], _Plan] = {}
 
 
-def error_codes(response: Message) -> Iterator[int]:
+def error_codes(response: Message) -> list[int]:
     """All codes except NONE, one for each place."""
     kind = type(response)
-    yield from _found(response, _plan_of(kind, kind))
+    found: list[int] = []
+    _find(response, _plan_of(kind, kind), found)
+    return found
 
 
-def _found(message: Message, plan: _Plan) -> Iterator[int]:
+def _find(message: Message, plan: _Plan, found: list[int]) -> None:
     has_code, lists = plan
     if has_code:
         code: int = message.error_code  # type: ignore[attr-defined]
         if code:
-            yield code
+            found.append(code)
     for name, inner in lists:
         for each in getattr(message, name) or ():
-            yield from _found(each, inner)
+            _find(each, inner, found)
 
 
 def _plan_of(top: type[Message], kind: type[Message]) -> _Plan:

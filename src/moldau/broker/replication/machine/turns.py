@@ -5,7 +5,7 @@ Creating the files of a log takes much longer than changing a leader, so a turn 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import islice
 from uuid import UUID
 
@@ -37,6 +37,9 @@ class Turns:
         self.unopened_count = 0
         #: How many of them do not: a client need not wait for those.
         self.ready_count = 0
+
+    def __iter__(self) -> Iterator[tuple[UUID, int]]:
+        return iter(self._waiting)
 
     def __contains__(self, partition: tuple[UUID, int]) -> bool:
         return partition in self._waiting
