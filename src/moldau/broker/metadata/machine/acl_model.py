@@ -42,6 +42,17 @@ class Acl(NamedTuple):
         )
 
 
+def names_unknown(request: DescribeAclsRequest | DeleteAclsRequest.DeleteAclsFilter) -> bool:
+    """Whether a field is UNKNOWN itself. As in Kafka, a number that this version does not know is
+    something else: no ACL matches it."""
+    return 0 in (
+        request.resource_type_filter,
+        request.pattern_type_filter,
+        request.operation,
+        request.permission_type,
+    )
+
+
 class AclFilter(NamedTuple):
     """Selects ACLs: None and ANY leave a field open, MATCH takes patterns that cover the name."""
 
@@ -64,11 +75,6 @@ class AclFilter(NamedTuple):
             AclOperation(request.operation),
             AclPermissionType(request.permission_type),
         )
-
-    @property
-    def is_unknown(self) -> bool:
-        """Whether a field has a value that this version does not know."""
-        return 0 in (self.resource_type, self.pattern_type, self.operation, self.permission_type)
 
     def matches(self, acl: Acl) -> bool:
         return (

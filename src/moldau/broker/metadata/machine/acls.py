@@ -56,7 +56,7 @@ def create_acls(
     records: dict[Acl, AccessControlEntryRecord] = {}
     results = []
     for creation in request.creations:
-        result = CreateAclsResponse.AclCreationResult(error_message=None)
+        result = CreateAclsResponse.AclCreationResult(error_message="")
         results.append(result)
         acl = binding_of(creation)
         try:
@@ -86,6 +86,11 @@ def check_acl(acl: Acl) -> None:
         raise _invalid(f"Invalid operation {operation.name}")
     if permission_type not in (AclPermissionType.DENY, AclPermissionType.ALLOW):
         raise _invalid(f"Invalid permissionType {permission_type.name}")
+    if ":" not in acl.principal:
+        raise _invalid(
+            f"Could not parse principal from `{acl.principal}` (no colon is present separating the"
+            " principal type from the principal name)"
+        )
 
 
 def delete_acls(
@@ -131,7 +136,7 @@ def describe_acls(image: MetadataImage, request: DescribeAclsRequest) -> Describ
                 permission_type=acl.permission_type,
             )
         )
-    return DescribeAclsResponse(error_message=None, resources=list(resources.values()))
+    return DescribeAclsResponse(error_message="", resources=list(resources.values()))
 
 
 def matching(image: MetadataImage, wanted: AclFilter) -> Iterable[tuple[UUID, Acl]]:
