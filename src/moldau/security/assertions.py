@@ -95,7 +95,8 @@ class Assertion:
             raise FetchFailed(
                 f'{self.template_file} must hold {{"header": {{...}}, "payload": {{...}}}}'
             )
-        return dict(header), {**self.claims, **payload}
+        # A template does not choose the algorithm.
+        return {**header, "alg": self.algorithm, "typ": "JWT"}, {**self.claims, **payload}
 
     def _signed(self, header: dict[str, Any], payload: dict[str, Any]) -> str:
         try:

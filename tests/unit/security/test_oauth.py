@@ -300,7 +300,7 @@ def test_a_client_shows_an_assertion_instead_of_a_secret(issuer: Issuer, tmp_pat
 def test_an_assertion_is_exchanged_for_a_token(issuer: Issuer, tmp_path: Path) -> None:
     path, template = tmp_path / "key.pem", tmp_path / "template.json"
     signing_key(issuer, path, "ES256", "key-secret")
-    template.write_text('{"header": {"kid": "k1"}, "payload": {"sub": "tom"}}')
+    template.write_text('{"header": {"kid": "k1", "alg": "none"}, "payload": {"sub": "tom"}}')
     settings = {
         RETRIEVER: JWT_BEARER,
         f"{ASSERTION}.algorithm": "ES256",
