@@ -7,6 +7,7 @@ restricted client connects from 127.0.0.2.
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -23,6 +24,7 @@ from moldau.wire.messages import (
     CreateAclsRequest,
     DeleteAclsRequest,
     DescribeAclsRequest,
+    MetadataRequest,
     OffsetCommitRequest,
     ShareGroupDescribeRequest,
     StreamsGroupDescribeRequest,
@@ -107,10 +109,10 @@ def granted(side: Side, host: str = CLIENT) -> int:
     return sum(len(each.acls) for each in answer.resources)
 
 
-def grant(side: Side, permissions: Iterable[Permission]) -> None:
+def grant(side: Side, permissions: Iterable[Permission], host: str = CLIENT) -> None:
     """Exactly these to the client."""
     everything = DeleteAclsRequest.DeleteAclsFilter(
-        resource_type_filter=1, pattern_type_filter=1, host_filter=CLIENT, operation=1,
+        resource_type_filter=1, pattern_type_filter=1, host_filter=host, operation=1,
         resource_name_filter=None, principal_filter=None,
         permission_type=1,
     )  # fmt: skip
@@ -119,12 +121,12 @@ def grant(side: Side, permissions: Iterable[Permission]) -> None:
     )
     assert answer.filter_results[0].error_code == 0
     wanted = [
-        acl(each.operation, each.resource_type, NAMES[each.resource_type], CLIENT)
+        acl(each.operation, each.resource_type, NAMES[each.resource_type], host)
         for each in permissions
     ]
     if wanted:
         create(side, wanted)
-    eventually(lambda: granted(side) == len(wanted), what="the ACLs are in force")
+    eventually(lambda: granted(side, host) == len(wanted), what="the ACLs are in force")
 
 
 @pytest.fixture(scope="module")
@@ -295,3 +297,50 @@ def test_denied_groups_have_the_same_message(
         (group,) = answer.groups
         messages.append((group.error_code, group.error_message))
     assert messages[0] == messages[1] == (ErrorCode.GROUP_AUTHORIZATION_FAILED, None)
+
+
+RANDOM_ROUNDS = 20
+
+
+def random_acl(chance: random.Random) -> Acl:
+    kind = chance.choice((ResourceType.TOPIC, ResourceType.TOPIC, ResourceType.CLUSTER))
+    name = "kafka-cluster"
+    if kind == ResourceType.TOPIC:
+        name = chance.choice((TOPIC, TOPIC[:2], "other", "o", "*"))
+    made = acl(chance.choice(list(Op)[2:13]), kind, name, chance.choice((CLIENT, "127.0.0.3")))
+    made.principal = chance.choice(("User:ANONYMOUS", "User:*", "User:bob", "Group:ANONYMOUS"))
+    if kind == ResourceType.TOPIC:
+        made.resource_pattern_type = chance.choice((PatternType.LITERAL, PatternType.PREFIXED))
+    made.permission_type = chance.choice(
+        (AclPermissionType.ALLOW, AclPermissionType.ALLOW, AclPermissionType.DENY)
+    )
+    return made
+
+
+def allowed_operations(side: Side) -> object:
+    """What the client may do with each topic and the cluster."""
+    names = [TOPIC, "other", "unknown"]
+    request = MetadataRequest(
+        topics=[MetadataRequest.MetadataRequestTopic(name=name) for name in names],
+        allow_auto_topic_creation=False,
+        include_cluster_authorized_operations=True,
+        include_topic_authorized_operations=True,
+    )
+    answer = side.connection("client").call(ApiKey.METADATA, 9, request)
+    topics = [(t.name, t.error_code, t.topic_authorized_operations) for t in answer.topics]
+    return sorted(topics), answer.cluster_authorized_operations
+
+
+def test_random_acls_are_decided_alike(both: Both) -> None:
+    chance = random.Random(13)
+    for _ in range(RANDOM_ROUNDS):
+        acls = [random_acl(chance) for _ in range(chance.randint(1, 7))]
+        for side in both.sides:
+            for host in (CLIENT, "127.0.0.3"):
+                grant(side, (), host)
+            create(side, acls)
+        eventually(
+            lambda: allowed_operations(both.sides[0]) == allowed_operations(both.sides[1]),
+            what=f"both decide alike with {acls}",
+            seconds_max=SECONDS_MAX,
+        )
