@@ -272,7 +272,10 @@ def test_odd_acls_are_answered_alike(both: Both) -> None:
             [
                 *((each.error_code, each.error_message) for each in created.results),
                 *((e.error_code, e.error_message, len(e.resources)) for e in described),
-                *((e.error_code, len(e.matching_acls)) for e in deleted.filter_results),
+                *(
+                    (e.error_code, e.error_message, len(e.matching_acls))
+                    for e in deleted.filter_results
+                ),
             ]
         )
     assert answers[0] == answers[1]

@@ -146,10 +146,18 @@ def test_numbers_of_newer_versions() -> None:
     ((code, message),) = controller.create(creation(operation=99))
     assert (code, message) == (ErrorCode.INVALID_REQUEST, "Invalid operation UNKNOWN")
     controller.create(creation())
-    # Only UNKNOWN itself is no filter; a number that is not known matches nothing.
+    # Only UNKNOWN itself closes the connection.
     assert names_unknown(wanted(operation=0))
     assert not names_unknown(wanted(operation=99))
-    assert controller.delete(wanted(operation=99)) == [0]
+    for changes, problem in (
+        ({"operation": 99}, "Unknown entryFilter."),
+        ({"pattern_type_filter": 99}, "Unknown patternFilter."),
+    ):
+        request = DeleteAclsRequest(filters=[wanted(**changes), wanted(host_filter="10.0.0.9")])
+        first, second = delete_acls(controller, request).response.filter_results  # type: ignore[arg-type]
+        assert (first.error_code, first.error_message) == (ErrorCode.INVALID_REQUEST, problem)
+        assert second.error_code == 0
+    assert len(controller.image.acls) == 1
 
 
 def test_the_delta_names_what_changed() -> None:

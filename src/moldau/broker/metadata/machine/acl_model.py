@@ -44,7 +44,7 @@ class Acl(NamedTuple):
 
 def names_unknown(request: DescribeAclsRequest | DeleteAclsRequest.DeleteAclsFilter) -> bool:
     """Whether a field is UNKNOWN itself. As in Kafka, a number that this version does not know is
-    something else: no ACL matches it."""
+    something else: no ACL is described for it, and none deleted."""
     return 0 in (
         request.resource_type_filter,
         request.pattern_type_filter,
@@ -75,6 +75,13 @@ class AclFilter(NamedTuple):
             AclOperation(request.operation),
             AclPermissionType(request.permission_type),
         )
+
+    @property
+    def unknown_part(self) -> str | None:
+        """Kafka's name of the part with a number that this version does not know, or None."""
+        if 0 in (self.resource_type, self.pattern_type):
+            return "patternFilter"
+        return "entryFilter" if 0 in (self.operation, self.permission_type) else None
 
     def matches(self, acl: Acl) -> bool:
         return (

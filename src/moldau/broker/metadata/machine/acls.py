@@ -101,7 +101,12 @@ def delete_acls(
     for wanted in request.filters:
         result = DeleteAclsResponse.DeleteAclsFilterResult(error_message=None)
         results.append(result)
-        for acl_id, acl in matching(controller.image, AclFilter.of(wanted)):
+        selection = AclFilter.of(wanted)
+        if (part := selection.unknown_part) is not None:
+            result.error_code = ErrorCode.INVALID_REQUEST
+            result.error_message = f"Unknown {part}."
+            continue
+        for acl_id, acl in matching(controller.image, selection):
             removed[acl_id] = RemoveAccessControlEntryRecord(id=acl_id)
             result.matching_acls.append(
                 DeleteAclsResponse.DeleteAclsMatchingAcl(
