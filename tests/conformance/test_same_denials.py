@@ -256,7 +256,9 @@ def test_odd_acls_are_answered_alike(both: Both) -> None:
             for name, value in changes.items():
                 setattr(each, name, value)
         created = admin.call(ApiKey.CREATE_ACLS, 3, CreateAclsRequest(creations=made))
-        filters = [{"operation": 1, **anything, **nobody, **each} for each in ODD_FILTERS]
+        filters: list[dict[str, Any]] = [
+            {"operation": 1, **anything, **nobody, **each} for each in ODD_FILTERS
+        ]
         eventually(lambda side=side: granted(side, "no host") == 1, what="the ACL is in force")
         described = [
             admin.call(ApiKey.DESCRIBE_ACLS, 3, DescribeAclsRequest(**each)) for each in filters

@@ -121,8 +121,13 @@ class Attack:
         connection = _Connection(reader, writer)
         writer.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if place in _LOGGED_IN:
-            for frame in _LOGIN:
-                await connection.answered(frame)
+            try:
+                for frame in _LOGIN:
+                    await connection.answered(frame)
+            except BaseException:
+                # Or it would count as one that the broker has kept.
+                connection.close()
+                raise
         return connection
 
     async def _in_tls(self, each: Case, connection: _Connection) -> str:

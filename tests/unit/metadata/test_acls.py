@@ -38,7 +38,7 @@ class Controller:
 
 
 def creation(**changes: Any) -> Creation:
-    fields = {
+    fields: dict[str, Any] = {
         "resource_type": ResourceType.TOPIC,
         "resource_name": "orders",
         "resource_pattern_type": PatternType.LITERAL,
