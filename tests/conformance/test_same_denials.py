@@ -7,20 +7,27 @@ restricted client connects from 127.0.0.2.
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Iterable, Iterator
+from typing import Any
 from uuid import UUID
 
 import pytest
 
 from moldau.wire.acls import AclOperation as Op
 from moldau.wire.acls import AclPermissionType, PatternType, ResourceType
-from moldau.wire.apis import ApiKey
+from moldau.wire.apis import API_BY_KEY, ApiKey
+from moldau.wire.errors import ErrorCode
 from moldau.wire.messages import (
+    ConsumerGroupDescribeRequest,
     CreateAclsRequest,
     DeleteAclsRequest,
     DescribeAclsRequest,
+    MetadataRequest,
     OffsetCommitRequest,
+    ShareGroupDescribeRequest,
+    StreamsGroupDescribeRequest,
 )
 from support.both import IGNORED, Both, Side, coordinator_ready, prepare
 from support.denials import BROKER_ROWS, GROUP, NAMES, TOPIC, TXN, Permission, Row
@@ -102,10 +109,10 @@ def granted(side: Side, host: str = CLIENT) -> int:
     return sum(len(each.acls) for each in answer.resources)
 
 
-def grant(side: Side, permissions: Iterable[Permission]) -> None:
+def grant(side: Side, permissions: Iterable[Permission], host: str = CLIENT) -> None:
     """Exactly these to the client."""
     everything = DeleteAclsRequest.DeleteAclsFilter(
-        resource_type_filter=1, pattern_type_filter=1, host_filter=CLIENT, operation=1,
+        resource_type_filter=1, pattern_type_filter=1, host_filter=host, operation=1,
         resource_name_filter=None, principal_filter=None,
         permission_type=1,
     )  # fmt: skip
@@ -114,12 +121,12 @@ def grant(side: Side, permissions: Iterable[Permission]) -> None:
     )
     assert answer.filter_results[0].error_code == 0
     wanted = [
-        acl(each.operation, each.resource_type, NAMES[each.resource_type], CLIENT)
+        acl(each.operation, each.resource_type, NAMES[each.resource_type], host)
         for each in permissions
     ]
     if wanted:
         create(side, wanted)
-    eventually(lambda: granted(side) == len(wanted), what="the ACLs are in force")
+    eventually(lambda: granted(side, host) == len(wanted), what="the ACLs are in force")
 
 
 @pytest.fixture(scope="module")
@@ -221,3 +228,124 @@ def answer_of(side: Side, row: Row) -> object:
     except (ConnectionError, TimeoutError) as error:
         side.reconnect()  # type: ignore[attr-defined]
         return f"no answer: {type(error).__name__}"
+
+
+ODD_ACLS: list[dict[str, Any]] = [
+    {"resource_type": 8}, {"resource_type": -1}, {"resource_pattern_type": 5},
+    {"operation": 16}, {"operation": -1}, {"permission_type": 4},
+    {"principal": "alice"}, {"principal": ""}, {"resource_name": ""},
+    {"resource_type": ResourceType.CLUSTER, "resource_name": "other"},
+    # Allowed: nobody checks the host, and operations of other types of resources do nothing.
+    {"principal": "User:"}, {"host": "no host"}, {"operation": Op.IDEMPOTENT_WRITE},
+]  # fmt: skip
+ODD_FILTERS: list[dict[str, int]] = [
+    {}, {"resource_type_filter": 9}, {"pattern_type_filter": 5}, {"operation": 99},
+    {"permission_type": 9},
+]  # fmt: skip
+
+
+def test_odd_acls_are_answered_alike(both: Both) -> None:
+    """To the last message, which clients print."""
+    nobody = {"resource_name_filter": None, "principal_filter": None, "host_filter": "no host"}
+    anything = {"resource_type_filter": 1, "pattern_type_filter": 1, "permission_type": 1}
+    answers: list[list[object]] = []
+    for side in both.sides:
+        admin = side.connection("admin")
+        made = [acl(Op.READ, ResourceType.TOPIC, "odd", "10.1.1.1") for _ in ODD_ACLS]
+        for each, changes in zip(made, ODD_ACLS, strict=True):
+            for name, value in changes.items():
+                setattr(each, name, value)
+        created = admin.call(ApiKey.CREATE_ACLS, 3, CreateAclsRequest(creations=made))
+        filters: list[dict[str, Any]] = [
+            {"operation": 1, **anything, **nobody, **each} for each in ODD_FILTERS
+        ]
+        eventually(lambda side=side: granted(side, "no host") == 1, what="the ACL is in force")
+        described = [
+            admin.call(ApiKey.DESCRIBE_ACLS, 3, DescribeAclsRequest(**each)) for each in filters
+        ]
+        deleted = admin.call(
+            ApiKey.DELETE_ACLS,
+            3,
+            DeleteAclsRequest(
+                filters=[DeleteAclsRequest.DeleteAclsFilter(**each) for each in filters]
+            ),
+        )
+        answers.append(
+            [
+                *((each.error_code, each.error_message) for each in created.results),
+                *((e.error_code, e.error_message, len(e.resources)) for e in described),
+                *(
+                    (e.error_code, e.error_message, len(e.matching_acls))
+                    for e in deleted.filter_results
+                ),
+            ]
+        )
+    assert answers[0] == answers[1]
+
+
+@pytest.mark.parametrize(
+    ("key", "request_type"),
+    [
+        (ApiKey.CONSUMER_GROUP_DESCRIBE, ConsumerGroupDescribeRequest),
+        (ApiKey.SHARE_GROUP_DESCRIBE, ShareGroupDescribeRequest),
+        (ApiKey.STREAMS_GROUP_DESCRIBE, StreamsGroupDescribeRequest),
+    ],
+)
+def test_denied_groups_have_the_same_message(
+    both: Both, key: ApiKey, request_type: type[Any]
+) -> None:
+    messages = []
+    for side in both.sides:
+        grant(side, ())
+        request = request_type(group_ids=[GROUP])
+        answer = side.connection("client").call(key, API_BY_KEY[key].max_version, request)
+        (group,) = answer.groups
+        messages.append((group.error_code, group.error_message))
+    assert messages[0] == messages[1] == (ErrorCode.GROUP_AUTHORIZATION_FAILED, None)
+
+
+RANDOM_ROUNDS = 20
+
+
+def random_acl(chance: random.Random) -> Acl:
+    kind = chance.choice((ResourceType.TOPIC, ResourceType.TOPIC, ResourceType.CLUSTER))
+    name = "kafka-cluster"
+    if kind == ResourceType.TOPIC:
+        name = chance.choice((TOPIC, TOPIC[:2], "other", "o", "*"))
+    made = acl(chance.choice(list(Op)[2:13]), kind, name, chance.choice((CLIENT, "127.0.0.3")))
+    made.principal = chance.choice(("User:ANONYMOUS", "User:*", "User:bob", "Group:ANONYMOUS"))
+    if kind == ResourceType.TOPIC:
+        made.resource_pattern_type = chance.choice((PatternType.LITERAL, PatternType.PREFIXED))
+    made.permission_type = chance.choice(
+        (AclPermissionType.ALLOW, AclPermissionType.ALLOW, AclPermissionType.DENY)
+    )
+    return made
+
+
+def allowed_operations(side: Side) -> object:
+    """What the client may do with each topic and the cluster."""
+    names = [TOPIC, "other", "unknown"]
+    request = MetadataRequest(
+        topics=[MetadataRequest.MetadataRequestTopic(name=name) for name in names],
+        allow_auto_topic_creation=False,
+        include_cluster_authorized_operations=True,
+        include_topic_authorized_operations=True,
+    )
+    answer = side.connection("client").call(ApiKey.METADATA, 9, request)
+    topics = [(t.name, t.error_code, t.topic_authorized_operations) for t in answer.topics]
+    return sorted(topics), answer.cluster_authorized_operations
+
+
+def test_random_acls_are_decided_alike(both: Both) -> None:
+    chance = random.Random(13)
+    for _ in range(RANDOM_ROUNDS):
+        acls = [random_acl(chance) for _ in range(chance.randint(1, 7))]
+        for side in both.sides:
+            for host in (CLIENT, "127.0.0.3"):
+                grant(side, (), host)
+            create(side, acls)
+        eventually(
+            lambda: allowed_operations(both.sides[0]) == allowed_operations(both.sides[1]),
+            what=f"both decide alike with {acls}",
+            seconds_max=SECONDS_MAX,
+        )

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import socket
+import ssl
 import struct
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Final
 
 from fuzz.cases import Case, Manner, Place, case, sound
+from fuzz.records import Tls, piece_bytes, spoiled_records
 from fuzz.target import Target
 from moldau.wire.apis import ApiKey
 from moldau.wire.messages import SaslAuthenticateRequest, SaslHandshakeRequest
@@ -58,10 +61,12 @@ class Attack:
         self._on_case = on_case
         self.outcomes: Counter[str] = Counter()
         self.places: Counter[Place] = Counter()
+        self._session: ssl.SSLSession | None = None
         self._ports = {
             Place.PLAINTEXT: target.plaintext,
             Place.SSL: target.ssl,
             Place.BEFORE_TLS: target.ssl,
+            Place.IN_TLS: target.ssl,
             Place.BEFORE_LOGIN: target.sasl,
             Place.LOGGED_IN: target.sasl,
             Place.CONTROLLER_BEFORE_LOGIN: target.controller,
@@ -116,11 +121,36 @@ class Attack:
         connection = _Connection(reader, writer)
         writer.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if place in _LOGGED_IN:
-            for frame in _LOGIN:
-                await connection.answered(frame)
+            try:
+                for frame in _LOGIN:
+                    await connection.answered(frame)
+            except BaseException:
+                # Or it would count as one that the broker has kept.
+                connection.close()
+                raise
         return connection
 
+    async def _in_tls(self, each: Case, connection: _Connection) -> str:
+        chance = random.Random(each.index)
+        # Every second one resumes the session of another: a handshake in half the time.
+        session = self._session if chance.random() < 0.5 else None
+        tls = Tls(self._target.tls, connection.reader, connection.writer, session=session)
+        async with asyncio.timeout(SOUND_SECONDS_MAX):
+            await tls.handshake()
+        records = tls.records(each.data, piece_bytes(each.data, chance))
+        connection.writer.write(spoiled_records(records, chance))
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS_MAX):
+                (size,) = struct.unpack(">i", await tls.readexactly(4))
+                await tls.readexactly(size)
+                self._session = tls.session
+                return "answered"
+        except TimeoutError:
+            return "no answer yet"
+
     async def _outcome(self, each: Case, connection: _Connection) -> str:
+        if each.place is Place.IN_TLS:
+            return await self._in_tls(each, connection)
         writer = connection.writer
         if each.manner is Manner.BYTE_BY_BYTE:
             for position in range(len(each.data)):

@@ -31,6 +31,7 @@ class Place(Enum):
     PLAINTEXT = "PLAINTEXT"
     SSL = "SSL"
     BEFORE_TLS = "SSL, before the handshake"
+    IN_TLS = "SSL, records changed after the handshake"
     BEFORE_LOGIN = "SASL_PLAINTEXT, before the login"
     LOGGED_IN = "SASL_PLAINTEXT, logged in"
     CONTROLLER_BEFORE_LOGIN = "CONTROLLER, before the login"
@@ -56,9 +57,10 @@ class Case:
 
 #: How often each is chosen.
 _PLACES: Final = {
-    Place.PLAINTEXT: 34,
-    Place.SSL: 6,
-    Place.BEFORE_TLS: 8,
+    Place.PLAINTEXT: 32,
+    Place.SSL: 5,
+    Place.BEFORE_TLS: 6,
+    Place.IN_TLS: 5,
     Place.BEFORE_LOGIN: 16,
     Place.LOGGED_IN: 24,
     Place.CONTROLLER_BEFORE_LOGIN: 4,

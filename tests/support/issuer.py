@@ -25,6 +25,10 @@ class Issuer:
         self.key_id = ""
         self.rotate()
         self.clients = {"app": "app-secret"}
+        #: Public keys of those who sign assertions, by the issuer that these name.
+        self.signers: dict[str, Any] = {}
+        self.audience: str | None = None
+        """What these call the issuer; its URL if it has no other name."""
         self.requests: list[dict[str, list[str]]] = []
         self.lifetime_s = 3_600
         self.jwks_requests = 0
@@ -61,12 +65,27 @@ class Issuer:
 
     def answer(self, authorization: str, form: dict[str, list[str]]) -> tuple[int, dict[str, Any]]:
         self.requests.append(form)
+        if assertion := form.get("client_assertion") or form.get("assertion"):
+            return self._answer_to(assertion[0])
         client, _, secret = (
             base64.b64decode(authorization.removeprefix("Basic ")).decode().partition(":")
         )
         if self.clients.get(client) != secret:
             return 401, {"error": "invalid_client"}
         return 200, {"access_token": self.token(client), "token_type": "bearer"}
+
+    def _answer_to(self, assertion: str) -> tuple[int, dict[str, Any]]:
+        try:
+            signer = jwt.decode(assertion, options={"verify_signature": False})["iss"]
+            claims = jwt.decode(
+                assertion,
+                self.signers[signer],
+                algorithms=["RS256", "ES256"],
+                audience=self.audience or self.url,
+            )
+        except (jwt.PyJWTError, KeyError) as error:
+            return 401, {"error": "invalid_client", "error_description": repr(error)}
+        return 200, {"access_token": self.token(claims["sub"]), "token_type": "bearer"}
 
     def __enter__(self) -> Issuer:
         issuer = self
@@ -78,7 +97,7 @@ class Issuer:
 
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["Content-Length"])).decode()
-                self._send(*issuer.answer(self.headers["Authorization"], parse_qs(body)))
+                self._send(*issuer.answer(self.headers.get("Authorization", ""), parse_qs(body)))
 
             def _send(self, status: int, document: dict[str, Any]) -> None:
                 data = json.dumps(document).encode()

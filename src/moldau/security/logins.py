@@ -12,6 +12,7 @@ from typing import Any, Final, Protocol
 from moldau.clock import LoopClock
 from moldau.config.errors import ConfigError
 from moldau.config.values import Password
+from moldau.security.assertions import Assertion
 from moldau.security.classes import KAFKAS_OWN, make_handler
 from moldau.security.gssapi import GssapiLogin
 from moldau.security.http import as_path
@@ -29,6 +30,14 @@ from moldau.security.oauth_login import (
 from moldau.security.sasl_client import Login, PlainLogin, ScramLogin
 
 __all__ = ["SaslValues", "login_of"]
+
+
+_JWT_BEARER: Final = "org.apache.kafka.common.security.oauthbearer.JwtBearerJwtRetriever"
+#: Either of them means that the client shows an assertion instead of a secret.
+_ASSERTION_KEYS: Final = (
+    "sasl.oauthbearer.assertion.file",
+    "sasl.oauthbearer.assertion.claim.iss",
+)
 
 
 class SaslValues(Protocol):
@@ -96,10 +105,14 @@ def _oauth(mechanism: str, entry: JaasEntry, values: SaslValues, jaas_key: str) 
         if name.startswith(prefix)
     }
     check_extensions(jaas_key, extensions)
+    retriever = values["sasl.oauthbearer.jwt.retriever.class"]
     handler = values["sasl.login.callback.handler.class"]
     if handler is not None and not str(handler).startswith(KAFKAS_OWN):
         key = "sasl.login.callback.handler.class"
         source = make_handler(key, handler, dict(entry.options), "token").token
+    elif retriever is not None and not str(retriever).startswith(KAFKAS_OWN):
+        key = "sasl.oauthbearer.jwt.retriever.class"
+        source = make_handler(key, retriever, dict(entry.options), "retrieve").retrieve
     else:
         source = endpoint_source(_endpoint(entry, values, jaas_key), clock)
     return OAuthLogin(
@@ -128,7 +141,9 @@ def _endpoint(entry: JaasEntry, values: SaslValues, jaas_key: str) -> Endpoint:
     secret = values["sasl.oauthbearer.client.credentials.client.secret"]
     client_id = values["sasl.oauthbearer.client.credentials.client.id"]
     client_id = client_id or entry.options.get("clientId") or ""
-    if not client_id and as_path(url) is None:
+    is_grant = str(values["sasl.oauthbearer.jwt.retriever.class"]) == _JWT_BEARER
+    has_assertion = is_grant or any(values[key] for key in _ASSERTION_KEYS)
+    if not client_id and not has_assertion and as_path(url) is None:
         raise ConfigError(
             "sasl.oauthbearer.client.credentials.client.id is missing: the token endpoint wants "
             f'to know the client. Set it and the client.secret, or clientId="..." in {jaas_key}',
@@ -145,6 +160,8 @@ def _endpoint(entry: JaasEntry, values: SaslValues, jaas_key: str) -> Endpoint:
         ),
         retry_backoff_ms=values["sasl.login.retry.backoff.ms"],
         retry_backoff_max_ms=values["sasl.login.retry.backoff.max.ms"],
+        assertion=Assertion.of(values) if has_assertion else None,
+        is_grant=is_grant,
     )
 
 

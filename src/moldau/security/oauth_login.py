@@ -1,6 +1,7 @@
 """OAUTHBEARER on the client: where tokens come from, and when the next one is fetched.
 
-A token comes from the token endpoint by client credentials, from a file (`file:` as the endpoint's
+A token comes from the token endpoint by client credentials (a secret, or an assertion that the
+client signs) or for an assertion (the jwt-bearer grant), from a file (`file:` as the endpoint's
 URL), or from a class of the user's own. It is used for all connections until
 `sasl.login.refresh.window.factor` of its lifetime is over; one that cannot be replaced is used
 until it expires. Invariant: tokens and secrets are in no error and no log line.
@@ -19,6 +20,7 @@ from typing import Any, Final, TypeAlias
 from urllib.parse import quote_plus, urlencode
 
 from moldau.clock import Clock, LoopClock, pause
+from moldau.security.assertions import Assertion
 from moldau.security.http import DEFAULT_TIMEOUT_S, FetchFailed, as_path, fetch_json, read_text
 from moldau.security.jwt_keys import claims_unverified
 from moldau.security.machine.oauth import InvalidToken, OAuthClient
@@ -30,6 +32,8 @@ __all__ = ["OAuthLogin", "RefreshRules", "TokenSource", "endpoint_source"]
 TokenSource: TypeAlias = Callable[[], str | Awaitable[str]]
 
 _FORM: Final = "application/x-www-form-urlencoded"
+_GRANT_OF_ASSERTIONS: Final = "urn:ietf:params:oauth:grant-type:jwt-bearer"
+_CLIENT_ASSERTION: Final = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 
 logger = logging.getLogger(__name__)
 
@@ -64,13 +68,17 @@ class Endpoint:
     timeout_s: float
     retry_backoff_ms: int
     retry_backoff_max_ms: int
+    assertion: Assertion | None = None
+    """In place of the secret."""
+    is_grant: bool = False
+    """The assertion is exchanged for a token, and says for whom (the jwt-bearer grant)."""
 
     async def fetch(self, clock: Clock) -> str:
         """A token; tried again for sasl.login.retry.backoff.max.ms. Raises FetchFailed."""
         began_ms, delay_ms = clock.elapsed_ms(), max(1, self.retry_backoff_ms)
         while True:
             try:
-                return _access_token(await self._ask())
+                return _access_token(await self._ask(clock))
             except FetchFailed as error:
                 left_ms = began_ms + self.retry_backoff_max_ms - clock.elapsed_ms()
                 if left_ms <= delay_ms or " answered 4" in str(error):
@@ -78,25 +86,32 @@ class Endpoint:
             await pause(clock, delay_ms)
             delay_ms *= 2
 
-    async def _ask(self) -> Any:
-        fields = {"grant_type": "client_credentials"}
+    async def _ask(self, clock: Clock) -> Any:
+        headers = {
+            "Accept": "application/json",
+            "Cache-Control": "no-cache",
+            "Content-Type": _FORM,
+        }
+        fields = {"grant_type": _GRANT_OF_ASSERTIONS if self.is_grant else "client_credentials"}
+        if self.assertion is None:
+            headers["Authorization"] = self._basic()
+        elif self.is_grant:
+            fields["assertion"] = self.assertion.text(clock.now_ms())
+        else:
+            fields["client_assertion_type"] = _CLIENT_ASSERTION
+            fields["client_assertion"] = self.assertion.text(clock.now_ms())
+            if self.client_id:
+                fields["client_id"] = self.client_id
         if self.scope:
-            fields["scope"] = self.scope
+            fields["scope"] = self.scope.strip()
+        body = urlencode(fields).encode()
+        return await fetch_json(self.url, body=body, headers=headers, timeout_s=self.timeout_s)
+
+    def _basic(self) -> str:
         pair = (self.client_id, self.client_secret)
         if self.urlencode_header:
             pair = (quote_plus(pair[0]), quote_plus(pair[1]))
-        basic = base64.b64encode(":".join(pair).encode()).decode()
-        return await fetch_json(
-            self.url,
-            body=urlencode(fields).encode(),
-            headers={
-                "Accept": "application/json",
-                "Authorization": f"Basic {basic}",
-                "Cache-Control": "no-cache",
-                "Content-Type": _FORM,
-            },
-            timeout_s=self.timeout_s,
-        )
+        return "Basic " + base64.b64encode(":".join(pair).encode()).decode()
 
 
 def _access_token(answer: Any) -> str:

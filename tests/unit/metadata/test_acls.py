@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from moldau.broker.metadata.machine.acl_model import Acl, AclFilter
+from moldau.broker.metadata.machine.acl_model import Acl, names_unknown
 from moldau.broker.metadata.machine.acls import create_acls, delete_acls, describe_acls
 from moldau.broker.metadata.machine.delta import MetadataDelta
 from moldau.broker.metadata.machine.image import MetadataImage
@@ -38,7 +38,7 @@ class Controller:
 
 
 def creation(**changes: Any) -> Creation:
-    fields = {
+    fields: dict[str, Any] = {
         "resource_type": ResourceType.TOPIC,
         "resource_name": "orders",
         "resource_pattern_type": PatternType.LITERAL,
@@ -65,8 +65,8 @@ def wanted(**changes: Any) -> Filter:
 
 def test_created_once() -> None:
     controller = Controller()
-    assert controller.create(creation(), creation()) == [(0, None), (0, None)]
-    assert controller.create(creation()) == [(0, None)]
+    assert controller.create(creation(), creation()) == [(0, ""), (0, "")]
+    assert controller.create(creation()) == [(0, "")]
     assert len(controller.image.acls) == len(controller.image.acl_ids) == 1
 
 
@@ -78,14 +78,19 @@ def test_created_once() -> None:
         ({"resource_pattern_type": 2}, "Invalid patternType MATCH"),
         ({"operation": 1}, "Invalid operation ANY"),
         ({"permission_type": 1}, "Invalid permissionType ANY"),
+        (
+            {"principal": "alice"},
+            "Could not parse principal from `alice` (no colon is present separating the principal"
+            " type from the principal name)",
+        ),
         ({"resource_name": ""}, "Invalid empty resource name"),
         ({"resource_type": 4}, "The only valid name for the CLUSTER resource is kafka-cluster"),
     ],
 )
-def test_what_is_not_an_acl_is_refused(changes: dict[str, int], message: str) -> None:
+def test_what_is_not_an_acl_is_refused(changes: dict[str, Any], message: str) -> None:
     controller = Controller()
     results = controller.create(creation(**changes), creation())
-    assert results == [(ErrorCode.INVALID_REQUEST, message), (0, None)]
+    assert results == [(ErrorCode.INVALID_REQUEST, message), (0, "")]
     assert len(controller.image.acls) == 1
 
 
@@ -95,7 +100,7 @@ def test_too_many_at_once_are_refused_whole() -> None:
     with pytest.raises(ApiError) as refused:
         controller.create(*many)
     assert refused.value.code == ErrorCode.POLICY_VIOLATION
-    assert controller.create(*many[:10_000]) == [(0, None)] * 10_000
+    assert controller.create(*many[:10_000]) == [(0, "")] * 10_000
     controller.create(*many[10_000:])
     with pytest.raises(ApiError) as refused:
         controller.delete(wanted())
@@ -136,9 +141,23 @@ def test_filters(changes: dict[str, Any], count: int) -> None:
     assert len(controller.image.acls) == 4 - count
 
 
-def test_unknown_numbers_are_unknown() -> None:
-    assert AclFilter.of(wanted(operation=99)).is_unknown
-    assert not AclFilter.of(wanted()).is_unknown
+def test_numbers_of_newer_versions() -> None:
+    controller = Controller()
+    ((code, message),) = controller.create(creation(operation=99))
+    assert (code, message) == (ErrorCode.INVALID_REQUEST, "Invalid operation UNKNOWN")
+    controller.create(creation())
+    # Only UNKNOWN itself closes the connection.
+    assert names_unknown(wanted(operation=0))
+    assert not names_unknown(wanted(operation=99))
+    for changes, problem in (
+        ({"operation": 99}, "Unknown entryFilter."),
+        ({"pattern_type_filter": 99}, "Unknown patternFilter."),
+    ):
+        request = DeleteAclsRequest(filters=[wanted(**changes), wanted(host_filter="10.0.0.9")])
+        first, second = delete_acls(controller, request).response.filter_results  # type: ignore[arg-type]
+        assert (first.error_code, first.error_message) == (ErrorCode.INVALID_REQUEST, problem)
+        assert second.error_code == 0
+    assert len(controller.image.acls) == 1
 
 
 def test_the_delta_names_what_changed() -> None:

@@ -11,6 +11,8 @@ from typing import Any, ClassVar
 
 import jwt
 import pytest
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from moldau.broker.security.authentication.oauth_server import OAuthServer
 from moldau.client.config import PRODUCER_KEYS
@@ -234,6 +236,115 @@ def test_client_credentials(issuer: Issuer) -> None:
     with pytest.raises(AuthenticationFailed, match="answered 401") as caught:
         first_message(login_of(values(**url, **keys | {f"{prefix}.secret": "hunter2"})))
     assert "hunter2" not in str(caught.value)
+
+
+ASSERTION = "sasl.oauthbearer.assertion"
+RETRIEVER = "sasl.oauthbearer.jwt.retriever.class"
+JWT_BEARER = "org.apache.kafka.common.security.oauthbearer.JwtBearerJwtRetriever"
+
+
+def signing_key(issuer: Issuer, path: Path, algorithm: str, passphrase: str | None = None) -> None:
+    """The issuer knows the public key as the one of `app`."""
+    key: Any
+    if algorithm == "RS256":
+        key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    else:
+        key = ec.generate_private_key(ec.SECP256R1())
+    encryption: Any = serialization.NoEncryption()
+    if passphrase is not None:
+        encryption = serialization.BestAvailableEncryption(passphrase.encode())
+    path.write_bytes(
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, encryption)
+    )
+    issuer.signers["app"] = key.public_key()
+
+
+def assertion_values(issuer: Issuer, path: Path, **changes: Any) -> dict[str, Any]:
+    keys = {
+        "sasl.oauthbearer.token.endpoint.url": issuer.token_url,
+        f"{ASSERTION}.private.key.file": str(path),
+        f"{ASSERTION}.claim.iss": "app",
+        f"{ASSERTION}.claim.sub": "ann",
+        f"{ASSERTION}.claim.aud": issuer.url,
+    }
+    return values(**keys | changes)
+
+
+def subject(message: Any) -> str:
+    return str(jwt.decode(message.token, options={"verify_signature": False})["sub"])
+
+
+def test_a_client_shows_an_assertion_instead_of_a_secret(issuer: Issuer, tmp_path: Path) -> None:
+    path = tmp_path / "key.pem"
+    signing_key(issuer, path, "RS256")
+    settings = {
+        "sasl.oauthbearer.client.credentials.client.id": "app",
+        "sasl.oauthbearer.scope": " all ",
+        f"{ASSERTION}.claim.jti.include": "true",
+    }
+    login = login_of(assertion_values(issuer, path, **settings))
+    assert subject(first_message(login)) == "ann"
+    sent = issuer.requests[-1]
+    assertion = sent.pop("client_assertion")[0]
+    assert sent == {
+        "grant_type": ["client_credentials"],
+        "client_assertion_type": ["urn:ietf:params:oauth:client-assertion-type:jwt-bearer"],
+        "client_id": ["app"],
+        "scope": ["all"],
+    }
+    claims = jwt.decode(assertion, options={"verify_signature": False})
+    assert claims.keys() == {"iss", "sub", "aud", "iat", "exp", "nbf", "jti"}
+    assert (claims["exp"] - claims["iat"], claims["iat"] - claims["nbf"]) == (300, 60)
+
+
+def test_an_assertion_is_exchanged_for_a_token(issuer: Issuer, tmp_path: Path) -> None:
+    path, template = tmp_path / "key.pem", tmp_path / "template.json"
+    signing_key(issuer, path, "ES256", "key-secret")
+    template.write_text('{"header": {"kid": "k1", "alg": "none"}, "payload": {"sub": "tom"}}')
+    settings = {
+        RETRIEVER: JWT_BEARER,
+        f"{ASSERTION}.algorithm": "ES256",
+        f"{ASSERTION}.private.key.passphrase": "key-secret",
+        f"{ASSERTION}.template.file": str(template),
+    }
+    assert subject(first_message(login_of(assertion_values(issuer, path, **settings)))) == "tom"
+    sent = issuer.requests[-1]
+    assertion = sent.pop("assertion")[0]
+    assert sent == {"grant_type": ["urn:ietf:params:oauth:grant-type:jwt-bearer"]}
+    assert jwt.get_unverified_header(assertion) == {"alg": "ES256", "typ": "JWT", "kid": "k1"}
+    # The same assertion from a file.
+    saved = tmp_path / "assertion"
+    saved.write_text(assertion + "\n")
+    of_file = values(
+        **{
+            "sasl.oauthbearer.token.endpoint.url": issuer.token_url,
+            RETRIEVER: JWT_BEARER,
+            f"{ASSERTION}.file": str(saved),
+        }
+    )
+    assert subject(first_message(login_of(of_file))) == "tom"
+    wrong = settings | {f"{ASSERTION}.private.key.passphrase": "hunter2"}
+    login = login_of(assertion_values(issuer, path, **wrong))
+    with pytest.raises(AuthenticationFailed, match="cannot sign with ES256") as caught:
+        first_message(login)
+    assert "hunter2" not in str(caught.value)
+
+
+def test_an_assertion_needs_a_key(issuer: Issuer) -> None:
+    url = {"sasl.oauthbearer.token.endpoint.url": issuer.token_url}
+    with pytest.raises(ConfigError, match=r"assertion\.private\.key\.file is missing"):
+        login_of(values(**url, **{RETRIEVER: JWT_BEARER}))
+
+
+class Retriever:
+    def retrieve(self) -> str:
+        with Issuer() as issuer:
+            return issuer.token("retrieved")
+
+
+def test_a_token_from_a_retriever_of_ones_own() -> None:
+    settings = values() | {RETRIEVER: f"{__name__}.Retriever"}
+    assert subject(first_message(login_of(settings))) == "retrieved"
 
 
 def test_a_token_from_a_file(issuer: Issuer, tmp_path: Path) -> None:

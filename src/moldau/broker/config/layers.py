@@ -48,6 +48,22 @@ _MECHANISM_KEYS = (
 _CLUSTER_LISTENER_KEYS = frozenset(
     {"max.connections", "max.connection.creation.rate", "num.network.threads"}
 )
+_CREATION_RATE = "max.connection.creation.rate"
+# Key and trust stores: those of all listeners at once cannot be changed.
+_STORE_KEYS = frozenset(
+    {
+        "ssl.key.password",
+        "ssl.keystore.certificate.chain",
+        "ssl.keystore.key",
+        "ssl.keystore.location",
+        "ssl.keystore.password",
+        "ssl.keystore.type",
+        "ssl.truststore.certificates",
+        "ssl.truststore.location",
+        "ssl.truststore.password",
+        "ssl.truststore.type",
+    }
+)
 # A pool may at most double or halve in one step.
 _THREAD_KEYS = (
     "background.threads",
@@ -162,12 +178,13 @@ def check_dynamic_values(values: Mapping[str, str], *, per_broker: bool) -> None
     _refuse(
         "These security configs can be dynamically updated only per-listener using the listener "
         "prefix",
-        filter(_needs_listener_prefix, values),
+        filter(_STORE_KEYS.__contains__, values),
     )
     for name, text in values.items():
         key = broker_key(name)
         if key is not None:
             key.parse(text)
+            _check_creation_rate(name, text)
     if not per_broker:
         _refuse(
             "Cannot update these configs at default cluster level, broker id must be specified",
@@ -186,14 +203,10 @@ def _is_read_only(name: str) -> bool:
     return key is not None and key.dynamic is Dynamic.READ_ONLY
 
 
-def _needs_listener_prefix(name: str) -> bool:
-    key = BROKER_KEYS.get(name)
-    return (
-        key is not None
-        and key.dynamic is Dynamic.PER_BROKER
-        and name.startswith("ssl.")
-        and name != "ssl.client.auth"
-    )
+def _check_creation_rate(name: str, text: str) -> None:
+    """Static properties may say 0."""
+    if (_listener_base(name) or name) == _CREATION_RATE and int(text) <= 0:
+        raise ConfigError(f"Invalid {_CREATION_RATE} {text.strip()}", key=name)
 
 
 def _is_per_broker(name: str) -> bool:

@@ -91,9 +91,6 @@ REASONS: Reasons = {
         "sasl.kerberos.ticket.renew.jitter",
         "sasl.kerberos.ticket.renew.window.factor",
     ),
-    "tokens are fetched with client credentials, not with an assertion": (
-        "sasl.oauthbearer.assertion.",
-    ),
     "OpenSSL takes the place of Java's providers": (
         "security.providers",
         "ssl.keymanager.algorithm",

@@ -11,7 +11,6 @@ from moldau.broker.metadata.machine.image import MetadataImage
 from moldau.broker.metadata.shell import MetadataShell
 from moldau.broker.network.context import RequestContext
 from moldau.broker.network.interface import InvalidRequest
-from moldau.wire.acls import AclOperation, AclPermissionType, PatternType, ResourceType
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.message import Message
 from moldau.wire.messages import CreateAclsRequest, CreateAclsResponse
@@ -57,11 +56,12 @@ class ForwardedCreateAclsHandler:
 def _check_known(request: CreateAclsRequest) -> None:
     """Kafka closes the connection, too: its own clients never send such a request."""
     for each in request.creations:
-        if (
-            ResourceType(each.resource_type) == ResourceType.UNKNOWN
-            or PatternType(each.resource_pattern_type) == PatternType.UNKNOWN
-            or AclOperation(each.operation) == AclOperation.UNKNOWN
-            or AclPermissionType(each.permission_type) == AclPermissionType.UNKNOWN
+        # Numbers that this version does not know are refused with an error instead.
+        if 0 in (
+            each.resource_type,
+            each.resource_pattern_type,
+            each.operation,
+            each.permission_type,
         ):
             raise InvalidRequest("CreatableAcls contain unknown elements")
 

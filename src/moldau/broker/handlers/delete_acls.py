@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 
 from moldau.broker.handlers.support.forwarded import SETTLED_MS_MAX, Forward, Settled
-from moldau.broker.metadata.machine.acl_model import Acl, AclFilter
+from moldau.broker.metadata.machine.acl_model import Acl, names_unknown
 from moldau.broker.metadata.machine.acls import delete_acls
 from moldau.broker.metadata.machine.image import MetadataImage
 from moldau.broker.metadata.shell import MetadataShell
@@ -54,7 +54,7 @@ class ForwardedDeleteAclsHandler:
 
 def _check_known(request: DeleteAclsRequest) -> None:
     """Kafka closes the connection, too: its own clients never send such a request."""
-    if any(AclFilter.of(each).is_unknown for each in request.filters):
+    if any(names_unknown(each) for each in request.filters):
         raise InvalidRequest("Filters contain UNKNOWN elements")
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from moldau.broker.metadata.machine.acl_model import AclFilter
+from moldau.broker.metadata.machine.acl_model import names_unknown
 from moldau.broker.metadata.machine.acls import describe_acls
 from moldau.broker.metadata.machine.image import MetadataImage
 from moldau.broker.network.context import RequestContext
@@ -23,7 +23,7 @@ class DescribeAclsHandler:
         self._enabled = enabled
 
     def handle(self, context: RequestContext, request: DescribeAclsRequest) -> DescribeAclsResponse:
-        if AclFilter.of(request).is_unknown:
+        if names_unknown(request):
             raise InvalidRequest("DescribeAclsRequest contains UNKNOWN elements")
         if not self._enabled:
             return DescribeAclsResponse(

@@ -16,9 +16,6 @@ _COMMON: Reasons = {
         "sasl.kerberos.ticket.renew.jitter",
         "sasl.kerberos.ticket.renew.window.factor",
     ),
-    "tokens are fetched with client credentials, not with an assertion": (
-        "sasl.oauthbearer.assertion.",
-    ),
     "the broker checks tokens, the client only sends them": (
         "sasl.oauthbearer.clock.skew.seconds",
         "sasl.oauthbearer.expected.",
@@ -30,7 +27,6 @@ _COMMON: Reasons = {
     "sasl.login.callback.handler.class takes a class of your own": (
         "sasl.client.callback.handler.class",
         "sasl.login.class",
-        "sasl.oauthbearer.jwt.retriever.class",
     ),
     "OpenSSL takes the place of Java's providers": (
         "security.providers",

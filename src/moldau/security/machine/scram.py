@@ -46,17 +46,17 @@ _SASL_NAME: Final = r"(?:[^\x00=,]|=2C|=3D)+"
 _VALUE: Final = r"[^\x00,]+"
 _PRINTABLE: Final = r"[\x21-\x2B\x2D-\x7E]+"
 _BASE64: Final = r"(?:[a-zA-Z0-9/+]{4})*(?:[a-zA-Z0-9/+]{3}=|[a-zA-Z0-9/+]{2}==)?"
-_RESERVED: Final = rf"(?:m={_VALUE},)?"
+# A mandatory extension (`m=...`, before all else) does not match: none is known here.
 _EXTENSIONS: Final = rf"(?:,[A-Za-z]+={_VALUE})*"
 
 # Not compiled here: most processes that import this never match a message.
 _CLIENT_FIRST: Final = (
     rf"(?P<gs2>n,(?:a=(?P<authzid>{_SASL_NAME}))?,)"
-    rf"(?P<bare>{_RESERVED}n=(?P<name>{_SASL_NAME}),r=(?P<nonce>{_PRINTABLE})"
+    rf"(?P<bare>n=(?P<name>{_SASL_NAME}),r=(?P<nonce>{_PRINTABLE})"
     rf"(?P<extensions>{_EXTENSIONS}))"
 )
 _SERVER_FIRST: Final = (
-    rf"{_RESERVED}r=(?P<nonce>{_PRINTABLE}),s=(?P<salt>{_BASE64}),i=(?P<iterations>[0-9]{{1,9}})"
+    rf"r=(?P<nonce>{_PRINTABLE}),s=(?P<salt>{_BASE64}),i=(?P<iterations>[0-9]{{1,9}})"
     rf"{_EXTENSIONS}"
 )
 _CLIENT_FINAL: Final = (

@@ -42,6 +42,17 @@ class Acl(NamedTuple):
         )
 
 
+def names_unknown(request: DescribeAclsRequest | DeleteAclsRequest.DeleteAclsFilter) -> bool:
+    """Whether a field is UNKNOWN itself. As in Kafka, a number that this version does not know is
+    something else: no ACL is described for it, and none deleted."""
+    return 0 in (
+        request.resource_type_filter,
+        request.pattern_type_filter,
+        request.operation,
+        request.permission_type,
+    )
+
+
 class AclFilter(NamedTuple):
     """Selects ACLs: None and ANY leave a field open, MATCH takes patterns that cover the name."""
 
@@ -66,9 +77,11 @@ class AclFilter(NamedTuple):
         )
 
     @property
-    def is_unknown(self) -> bool:
-        """Whether a field has a value that this version does not know."""
-        return 0 in (self.resource_type, self.pattern_type, self.operation, self.permission_type)
+    def unknown_part(self) -> str | None:
+        """Kafka's name of the part with a number that this version does not know, or None."""
+        if 0 in (self.resource_type, self.pattern_type):
+            return "patternFilter"
+        return "entryFilter" if 0 in (self.operation, self.permission_type) else None
 
     def matches(self, acl: Acl) -> bool:
         return (

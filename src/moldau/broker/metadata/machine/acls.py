@@ -56,7 +56,7 @@ def create_acls(
     records: dict[Acl, AccessControlEntryRecord] = {}
     results = []
     for creation in request.creations:
-        result = CreateAclsResponse.AclCreationResult(error_message=None)
+        result = CreateAclsResponse.AclCreationResult(error_message="")
         results.append(result)
         acl = binding_of(creation)
         try:
@@ -86,6 +86,11 @@ def check_acl(acl: Acl) -> None:
         raise _invalid(f"Invalid operation {operation.name}")
     if permission_type not in (AclPermissionType.DENY, AclPermissionType.ALLOW):
         raise _invalid(f"Invalid permissionType {permission_type.name}")
+    if ":" not in acl.principal:
+        raise _invalid(
+            f"Could not parse principal from `{acl.principal}` (no colon is present separating the"
+            " principal type from the principal name)"
+        )
 
 
 def delete_acls(
@@ -96,7 +101,12 @@ def delete_acls(
     for wanted in request.filters:
         result = DeleteAclsResponse.DeleteAclsFilterResult(error_message=None)
         results.append(result)
-        for acl_id, acl in matching(controller.image, AclFilter.of(wanted)):
+        selection = AclFilter.of(wanted)
+        if (part := selection.unknown_part) is not None:
+            result.error_code = ErrorCode.INVALID_REQUEST
+            result.error_message = f"Unknown {part}."
+            continue
+        for acl_id, acl in matching(controller.image, selection):
             removed[acl_id] = RemoveAccessControlEntryRecord(id=acl_id)
             result.matching_acls.append(
                 DeleteAclsResponse.DeleteAclsMatchingAcl(
@@ -131,7 +141,7 @@ def describe_acls(image: MetadataImage, request: DescribeAclsRequest) -> Describ
                 permission_type=acl.permission_type,
             )
         )
-    return DescribeAclsResponse(error_message=None, resources=list(resources.values()))
+    return DescribeAclsResponse(error_message="", resources=list(resources.values()))
 
 
 def matching(image: MetadataImage, wanted: AclFilter) -> Iterable[tuple[UUID, Acl]]:

@@ -33,7 +33,6 @@ from moldau.wire.messages import (
 )
 
 _DENIED: Final = ErrorCode.GROUP_AUTHORIZATION_FAILED
-_DENIED_MESSAGE: Final = "Not authorized to access group: Group authorization failed."
 _NULL_PROTOCOL_SINCE: Final = 7
 _PROTOCOL_REQUIRED_SINCE: Final = 5
 _HIDDEN_MESSAGE: Final = (
@@ -170,7 +169,7 @@ def _describe_members(described: Callable[..., Any], topics_of: Topics) -> Rule:
             if request.include_authorized_operations:
                 _fill_operations(permissions, response.groups)
             groups = [
-                described(group_id=group, error_code=_DENIED, error_message=_DENIED_MESSAGE)
+                described(group_id=group, error_code=_DENIED, error_message=None)
                 for group in denied
             ]
             for group in response.groups:
