@@ -163,6 +163,7 @@ class Queries:
             application_id=application_id,
             sink=sink,
             settings=settings.values,
+            overrides=settings.overrides,
         )
         self.by_id[query_id] = query
         return Started(query, before)

@@ -115,11 +115,11 @@ class AvroFormat:
                 return None
             return ids.prefix(topic) + encode(value)
 
-        guarded = registered.writing(write)
+        guarded, prefixes = registered.writing(write), ids.prefixes
 
         def write_flat(topic: str, row: Row) -> bytes | None:
             try:
-                return flat(ids.prefix(topic), row)  # type: ignore[misc]
+                return flat(prefixes.get(topic) or ids.prefix(topic), row)  # type: ignore[misc]
             except Exception:
                 # The general way writes it, or says what is wrong.
                 return guarded(topic, row)

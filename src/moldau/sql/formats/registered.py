@@ -44,12 +44,13 @@ class IdWriter:
         self._text = text
         self._suffix = "-key" if is_key else "-value"
         self._fixed = None if schema_id is None else _PREFIX.pack(MAGIC_ID, schema_id)
-        self._prefixes: dict[str, bytes] = {}
+        #: By topic, as far as they are known.
+        self.prefixes: dict[str, bytes] = {}
 
     def prefix(self, topic: str) -> bytes:
         if self._fixed is not None:
             return self._fixed
-        found = self._prefixes.get(topic)
+        found = self.prefixes.get(topic)
         if found is None:
             if self._registry is None:
                 raise SerdeError(
@@ -57,7 +58,7 @@ class IdWriter:
                 )
             subject = topic + self._suffix
             schema_id = self._registry.register(subject, self._schema_type, self._text)
-            found = self._prefixes[topic] = _PREFIX.pack(MAGIC_ID, schema_id)
+            found = self.prefixes[topic] = _PREFIX.pack(MAGIC_ID, schema_id)
         return found
 
 
