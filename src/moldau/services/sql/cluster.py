@@ -54,14 +54,18 @@ class ClusterTopics:
             return None
 
     def create(self, name: str, partitions: int, replicas: int, config: Mapping[str, str]) -> None:
+        found = self.shape(name)
+        if found is not None:
+            # Statements that are executed again found the topic as they wanted it.
+            if not self._keeps:
+                TopicShape(*found).check(name, partitions, replicas, config)
+            return
         topic = NewTopic(name, partitions, replicas if replicas > 0 else None, dict(config))
         try:
             self._admin.create_topics([topic])
         except TopicExistsError:
-            # Statements that are executed again found the topic as they wanted it.
-            found = None if self._keeps else self.shape(name)
-            if found is not None:
-                TopicShape(*found).check(name, partitions, replicas, config)
+            # Another server was faster.
+            return
         except KafkaError as error:
             raise KsqlException(f"Failed to create topic {name}: {error}") from error
 

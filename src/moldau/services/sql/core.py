@@ -27,7 +27,6 @@ from moldau.services.sql.machine import entities
 from moldau.services.sql.machine.entities import Entity
 from moldau.services.sql.machine.errors import (
     BAD_STATEMENT,
-    QUERY_ENDPOINT,
     SERVER_ERROR,
     KsqlHttpError,
     statement_error,
@@ -261,14 +260,6 @@ class SqlCore:
             raise statement_error(error, script) from error
 
     def _executed(self, statement: Statement, text: str, session: Session) -> list[Entity]:
-        if isinstance(statement, Query | PrintTopic):
-            raise KsqlHttpError(
-                400,
-                "The following statement types should be issued to the websocket endpoint "
-                "'/query':\n\t* PRINT\n\t* SELECT",
-                error_code=QUERY_ENDPOINT,
-                statement=text,
-            )
         if isinstance(statement, Show | Describe | Explain):
             return [self._listed(statement, text, session)]
         self.access.check(statement, text, self.engine.metastore)

@@ -10,7 +10,12 @@ from moldau.data.schema_language import SchemaError
 from moldau.services.sql.access import AccessValidator
 from moldau.services.sql.config import SqlConfig
 from moldau.services.sql.hosting import QueryHost
-from moldau.services.sql.machine.errors import BAD_REQUEST, KsqlHttpError, statement_error
+from moldau.services.sql.machine.errors import (
+    BAD_REQUEST,
+    QUERY_ENDPOINT,
+    KsqlHttpError,
+    statement_error,
+)
 from moldau.services.sql.overrides import check_overrides, is_known
 from moldau.sql.engine.engine import KsqlEngine, Session
 from moldau.sql.errors import KsqlException
@@ -25,12 +30,19 @@ from moldau.sql.syntax.statements import (
     DropType,
     InsertInto,
     InsertValues,
+    PrintTopic,
+    Query,
     SetProperty,
     Statement,
     UnsetProperty,
 )
 
 __all__ = ["Trials"]
+
+_ELSEWHERE = (
+    "The following statement types should be issued to the websocket endpoint '/query':"
+    "\n\t* PRINT\n\t* SELECT"
+)
 
 #: Statements that change something, or the session that those behind them see.
 _TRIED = (
@@ -74,6 +86,10 @@ class Trials:
         for each in parsed:
             try:
                 statement = sandbox.prepare(each)
+                if isinstance(statement, Query | PrintTopic):
+                    raise KsqlHttpError(
+                        400, _ELSEWHERE, error_code=QUERY_ENDPOINT, statement=each.text
+                    )
                 if isinstance(statement, _TRIED) and not self._is_push(statement):
                     self._check(statement)
                     self._access.check(statement, each.text, sandbox.metastore)
