@@ -71,20 +71,20 @@ class SchemaReader:
         self._registry = registry
         self._make = make
         #: By the first bytes of a record, which hold the id.
-        self._readers: dict[bytes, Callable[[bytes], Any]] = {}
+        self.readers: dict[bytes, Callable[[bytes], Any]] = {}
 
     def read(self, data: bytes) -> Any:
-        reader = self._readers.get(data[:PREFIX_SIZE])
+        reader = self.readers.get(data[:PREFIX_SIZE])
         if reader is None:
             schema_id, _ = split(data)
             if self._registry is None:
                 raise SerdeError(
                     "ksql.schema.registry.url is not set: the format needs a Schema Registry"
                 )
-            if len(self._readers) >= _SCHEMAS_MAX:
-                self._readers.clear()
+            if len(self.readers) >= _SCHEMAS_MAX:
+                self.readers.clear()
             reader = self._make(*self._registry.by_id(schema_id))
-            self._readers[data[:PREFIX_SIZE]] = reader
+            self.readers[data[:PREFIX_SIZE]] = reader
         return reader(data[PREFIX_SIZE:])
 
 
