@@ -11,7 +11,7 @@ from moldau.services.sql.machine.frames import (
     frames_of,
     streamed_type,
 )
-from moldau.services.sql.protobuf_rows import ProtobufMessages, protobuf_writer
+from moldau.services.sql.machine.protobuf_rows import ProtobufMessages, protobuf_writer
 from moldau.sql.types import BIGINT, STRING, Column, Namespace
 
 _COLUMNS = [Column("ID", BIGINT, Namespace.KEY), Column("NAME", STRING)]

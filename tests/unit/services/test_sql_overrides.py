@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from moldau.services.sql.overrides import check_overrides, is_known
+from moldau.services.sql.machine.overrides import check_overrides, is_known
 from moldau.sql.errors import KsqlException
 
 

@@ -22,8 +22,8 @@ from moldau.services.sql.machine.frames import (
     streamed_type,
     whole,
 )
+from moldau.services.sql.machine.protobuf_rows import ProtobufMessages, protobuf_writer
 from moldau.services.sql.printing import TopicPrinter
-from moldau.services.sql.protobuf_rows import ProtobufMessages, protobuf_writer
 from moldau.services.sql.pulling import PulledRows, Writers, json_rows, pull
 from moldau.services.sql.pushing import PushQueries, PushQuery, columns_of
 from moldau.sql.engine.listing import field_info

@@ -28,7 +28,7 @@ from moldau.services.sql.machine.errors import (
     ksql_error,
 )
 from moldau.services.sql.machine.frames import DELIMITED, V1, V1_PROTOBUF
-from moldau.services.sql.overrides import check_overrides
+from moldau.services.sql.machine.overrides import check_overrides
 from moldau.services.sql.queries import QueryHandlers
 from moldau.sql.errors import KsqlException
 from moldau.streams import KafkaStreams

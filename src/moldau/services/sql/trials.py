@@ -16,7 +16,7 @@ from moldau.services.sql.machine.errors import (
     KsqlHttpError,
     statement_error,
 )
-from moldau.services.sql.overrides import check_overrides, is_known
+from moldau.services.sql.machine.overrides import check_overrides, is_known
 from moldau.sql.engine.engine import KsqlEngine, Session
 from moldau.sql.errors import KsqlException
 from moldau.sql.syntax.parser import ParsedStatement
