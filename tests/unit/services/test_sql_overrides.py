@@ -14,6 +14,7 @@ from moldau.sql.errors import KsqlException
     ("name", "value"),
     [
         ("auto.offset.reset", "earliest"),
+        ("auto.offset.reset", None),
         ("ksql.streams.auto.offset.reset", "latest"),
         ("ksql.streams.num.stream.threads", 2),
         ("consumer.max.poll.records", "10"),

@@ -96,7 +96,7 @@ def check_overrides(properties: Mapping[str, Any], denied: Collection[str]) -> N
 
 def _check_value(name: str, value: Any) -> None:
     plain = _plain(name)
-    if plain == "auto.offset.reset" and str(value).lower() == "none":
+    if plain == "auto.offset.reset" and isinstance(value, str) and value.lower() == "none":
         raise KsqlException("'none' is not valid for this property within KSQL")
     definition = SQL_KEYS if name in SQL_KEYS else None
     for each in _DEFINITIONS:
