@@ -1,9 +1,10 @@
-"""What SQL costs: `python -m bench.sql [--records 100000] [--rows filter] [--no-server]`.
+"""What SQL costs: `python -m bench.sql [--records 100000] [--rows filter] [--no-server] [--spark]`.
 
 Queries as tasks in this process, without a broker: rows per CPU second from the bytes of an input
 record to the bytes of all that it writes, beside the same topology written in `moldau.streams`.
 Then a server with a broker: pull queries per second and their p99, and the time from a statement to
-the first row of a push query.
+the first row of a push query. With `--spark`, Spark SQL runs the same queries over the same bytes,
+as a batch on one core.
 """
 
 from __future__ import annotations
@@ -247,14 +248,12 @@ def server(console: Console) -> dict[str, float]:
     """Pull queries and the first row of a push query, over HTTP."""
     from moldau import sql
     from support.processes import moldau
-    from support.sql_server import sql_server
+    from support.sql_server import sql_process
 
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         broker = stack.enter_context(moldau(folder, ["group.initial.rebalance.delay.ms=0"]))
-        found = stack.enter_context(
-            sql_server(broker.bootstrap, ksql_streams_state_dir=str(folder / "state"))
-        )
+        found = stack.enter_context(sql_process(broker.bootstrap, folder / "server"))
         connection = stack.enter_context(
             sql.connect(found.url, properties={"auto.offset.reset": "earliest"})
         )
@@ -291,6 +290,67 @@ def server(console: Console) -> dict[str, float]:
     return numbers
 
 
+def spark(options: argparse.Namespace, console: Console) -> dict[str, int]:
+    """Rows per second of wall time; the bytes are in memory, and results go nowhere."""
+    from pyspark.sql import SparkSession
+    from pyspark.sql import functions as f
+
+    session = (
+        SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+        .config("spark.sql.shuffle.partitions", "1").getOrCreate()
+    )  # fmt: skip
+    session.sparkContext.setLogLevel("ERROR")
+    count = options.records
+
+    def table(rows: list[Any], schema: str) -> Any:
+        made = (
+            session.createDataFrame(rows, "key STRING, value STRING, ms LONG").coalesce(1).cache()
+        )
+        made.count()
+        parsed = made.select("key", "ms", f.from_json("value", schema).alias("v"))
+        return parsed.select("key", f.timestamp_millis("ms").alias("time"), "v.*")
+
+    orders = table(
+        [
+            (f"{n * 7_919 % KEYS:08d}", json.dumps(order(n)), n * 60_000 // count)
+            for n in range(count)
+        ],
+        "NAME STRING, AMOUNT INT, PRICE DOUBLE",
+    )
+    cities = table(
+        [(f"{n * 7_919 % KEYS:08d}", json.dumps({"CITY": f"city {n % 13}"}), 0)
+         for n in range(KEYS)],
+        "CITY STRING",
+    )  # fmt: skip
+    sums = orders.groupBy("key", f.window("time", "5 seconds"))
+    frames = {
+        "filter": (orders.where("AMOUNT > 50"), ("NAME", "AMOUNT", "PRICE")),
+        "projection": (
+            orders.selectExpr("key", "upper(NAME) AS NAME", "AMOUNT * 2 AS TWICE"),
+            ("NAME", "TWICE"),
+        ),
+        "windowed aggregation": (
+            sums.agg(f.count("*").alias("C"), f.sum("AMOUNT").alias("TOTAL")),
+            ("C", "TOTAL"),
+        ),
+        "stream-table join": (orders.join(cities.drop("time"), "key"), ("AMOUNT", "CITY")),
+    }
+    found = {}
+    shown = Table("Spark SQL, one core, a batch", "rows/s")
+    for name, (frame, columns) in frames.items():
+        written = frame.select("key", f.to_json(f.struct(*columns)))
+        times = []
+        for _ in range(ROUNDS):
+            started = time.perf_counter()
+            written.write.format("noop").mode("overwrite").save()
+            times.append(time.perf_counter() - started)
+        found[name] = round(count / min(times))
+        shown.add_row(name, f"{found[name]:,}")
+    console.print(shown)
+    session.stop()
+    return found
+
+
 def _pulls(connection: Any, count: int, *, threads: int) -> list[float]:
     times: list[float] = []
 
@@ -317,13 +377,18 @@ def main() -> None:
     parser.add_argument("--records", type=int, default=100_000)
     parser.add_argument("--rows", default="", help="only rows whose name contains this")
     parser.add_argument("--no-server", action="store_true", help="only queries in this process")
+    parser.add_argument("--spark", action="store_true", help="Spark SQL as well")
     options = parser.parse_args()
     console = Console()
-    found: dict[str, Any] = {"rows per CPU second": queries(options, console)}
+    path = RESULTS / "sql.json"
+    found: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+    found["rows per CPU second"] = queries(options, console)
     if not options.no_server:
         found["server"] = server(console)
+    if options.spark:
+        found["Spark SQL rows per second, JSON"] = spark(options, console)
     if not options.rows and not options.no_server:
-        (RESULTS / "sql.json").write_text(json.dumps(found, indent=2) + "\n")
+        path.write_text(json.dumps(found, indent=2) + "\n")
 
 
 if __name__ == "__main__":

@@ -154,6 +154,9 @@ class SchemaRegistry(Protocol):
 
     def register(self, subject: str, schema_type: str, text: str) -> int: ...
 
+    def delete(self, subject: str) -> None:
+        """Delete all versions of a subject; one that is not there is no error."""
+
 
 class Format(Protocol):
     """A format with its properties."""

@@ -259,7 +259,7 @@ def test_assertions(server: SqlServer) -> None:
         ("DESCRIBE FUNCTION abs;", "describe_function"),
         ("LIST PROPERTIES;", "properties"),
         ("LIST QUERIES;", "queries"),
-        ("LIST QUERIES EXTENDED;", "queryDescriptions"),
+        ("LIST QUERIES EXTENDED;", "query_descriptions"),
         ("LIST VARIABLES;", "variables"),
         ("LIST CONNECTORS;", "connector_list"),
         ("LIST CONNECTOR PLUGINS;", "connector_plugins_list"),
@@ -306,3 +306,124 @@ def test_where_the_server_stands(server: SqlServer) -> None:
         "kafka": True,
         "commandRunner": True,
     }
+
+
+def test_a_script_with_a_wrong_statement_does_nothing(server: SqlServer) -> None:
+    answer = server.post(
+        "/ksql",
+        {
+            "ksql": "CREATE STREAM whole (id STRING KEY, n INT) "
+            "WITH (kafka_topic='whole', value_format='JSON', partitions=1);"
+            "INSERT INTO whole VALUES ('a', 1);"
+            "CREATE STREAM half AS SELECT unknown FROM whole;"
+        },
+    )
+    assert answer.status_code == 400
+    assert "column 'UNKNOWN' cannot be resolved" in answer.json()["message"]
+    assert answer.json()["entities"] == []
+    names = [each["name"] for each in server.execute("SHOW STREAMS;")[0]["streams"]]
+    topics = [each["name"] for each in server.execute("SHOW TOPICS;")[0]["topics"]]
+    assert "WHOLE" not in names
+    assert "whole" not in topics
+
+
+def test_variables_are_defined_within_a_script(server: SqlServer) -> None:
+    server.execute(
+        "DEFINE name = 'defined'; DEFINE topic = '${name}_topic';"
+        "CREATE STREAM ${name} (id STRING KEY) "
+        "WITH (kafka_topic='${topic}', value_format='JSON', partitions=1);"
+    )
+    described = server.execute("DESCRIBE defined;")[0]["sourceDescription"]
+    assert described["topic"] == "defined_topic"
+    bad = server.post(
+        "/ksql", {"ksql": "DROP STREAM ${x};", "sessionVariables": {"x": "a; DROP STREAM defined"}}
+    )
+    assert "Illegal argument at line: 1, col: 13." in bad.json()["message"]
+
+
+def test_descriptions_say_what_the_cluster_knows(server: SqlServer) -> None:
+    server.execute(
+        "CREATE STREAM read (id STRING KEY, n INT) "
+        "WITH (kafka_topic='read', value_format='JSON', partitions=1);"
+        "INSERT INTO read VALUES ('a', 1); INSERT INTO read VALUES ('b', 2);"
+    )
+    server.execute(
+        "CREATE TABLE read_sums AS SELECT id, SUM(n) AS total FROM read "
+        "WINDOW TUMBLING (SIZE 1 HOUR) GROUP BY id;",
+        EARLIEST,
+    )
+
+    def described() -> dict[str, Any]:
+        found: dict[str, Any] = server.execute("DESCRIBE read_sums EXTENDED;")[0]
+        return found["sourceDescription"]  # type: ignore[no-any-return]
+
+    def offsets() -> list[Any]:
+        return [
+            (topic["kafkaTopic"], each["logEndOffset"], each["consumerOffset"])
+            for summary in described()["queryOffsetSummaries"]
+            for topic in summary["topicSummaries"]
+            for each in topic["offsets"]
+        ]
+
+    eventually(lambda: ("read", 2, 2) in offsets(), what="both rows are committed")
+    found = described()
+    assert (found["partitions"], found["replication"], found["windowType"]) == (1, 1, "TUMBLING")
+    assert (found["statistics"], found["clusterErrorStats"]) == ("", [])
+    writer = found["writeQueries"][0]
+    assert writer["statusCount"] == {"RUNNING": 1}
+    query = server.execute(f"EXPLAIN {writer['id']};")[0]["queryDescription"]
+    assert query["ksqlHostQueryStatus"] == {server.url.removeprefix("http://"): "RUNNING"}
+    assert query["overriddenProperties"] == EARLIEST
+    assert query["consumerGroupId"] == f"_confluent-ksql-default_query_{writer['id']}"
+    assert query["windowType"] == "TUMBLING"
+    read = [
+        (each["topicPartitionEntity"]["topic"], each["endOffset"])
+        for task in query["tasksMetadata"]
+        for each in task["topicOffsets"]
+    ]
+    assert ("read", 2) in read
+    topics = server.execute("SHOW TOPICS EXTENDED;")[0]["topics"]
+    topic = next(each for each in topics if each["name"] == "read")
+    assert (topic["replicaInfo"], topic["consumerCount"], topic["consumerGroupCount"]) == (
+        [1],
+        1,
+        1,
+    )
+
+
+def test_a_push_query_is_listed_and_can_be_terminated(server: SqlServer) -> None:
+    server.execute(
+        "CREATE STREAM pushed (id STRING KEY) "
+        "WITH (kafka_topic='pushed', value_format='JSON', partitions=1);"
+    )
+    address = server.url.replace("http://", "ws://")
+    request = json.dumps({"ksql": "SELECT * FROM pushed EMIT CHANGES;"})
+    client = websocket.create_connection(f"{address}/ws/query?request={quote(request)}", timeout=30)
+    try:
+        client.recv()
+        (running,) = [
+            each
+            for each in server.execute("SHOW QUERIES;")[0]["queries"]
+            if each["queryType"] == "PUSH" and "pushed" in each["queryString"]
+        ]
+        assert running["statusCount"] == {"RUNNING": 1}
+        (ended,) = server.execute(f"TERMINATE {running['id']};")
+        assert (ended["@type"], ended["wasTerminated"]) == ("terminate_query", True)
+        while client.recv():
+            pass
+    finally:
+        client.close()
+
+
+def test_keys_of_arrays_are_looked_up(server: SqlServer) -> None:
+    server.execute(
+        "CREATE STREAM listed (id ARRAY<INT> KEY, n INT) "
+        "WITH (kafka_topic='listed', format='JSON', partitions=1);"
+        "INSERT INTO listed VALUES (ARRAY[1, 2], 3); INSERT INTO listed VALUES (ARRAY[2], 4);"
+    )
+    server.execute("CREATE TABLE sums AS SELECT id, SUM(n) AS n FROM listed GROUP BY id;", EARLIEST)
+    wanted = "SELECT n FROM sums WHERE id = ARRAY[1, 2];"
+    eventually(
+        lambda: [each["row"]["columns"] for each in server.query(wanted) if "row" in each] == [[3]],
+        what="the key is found",
+    )

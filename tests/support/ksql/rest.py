@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import base64
 import itertools
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import httpx
+from google.protobuf import text_format
 
 from moldau.client import Admin, Consumer, NewTopic, Producer
 from moldau.client.topics import TopicPartition
+from moldau.data.protobuf.schema import ProtobufLanguage
 from moldau.services.sql.config import SqlConfig
 from moldau.services.sql.core import SqlCore
 from moldau.services.sql.service import SqlService
@@ -192,6 +195,11 @@ class _Run:
         self._produce()
         self._wait_for_queries()
         self._finished([self._ask(each) for each in case.queries])
+        expected = [each["queryProto"] for each in case.responses if "queryProto" in each]
+        for sql, wanted in zip(case.queries, expected, strict=False):
+            answers = self._ask(sql, accept="application/vnd.ksql.v1+protobuf")
+            assert answers.done.wait(_TIMEOUT_S), "the query does not end"
+            _check_messages(wanted, answers.lines)
 
     def _create_topics(self) -> None:
         names = {each["topic"]: _PARTITIONS for each in self._case.setup.inputs}
@@ -229,7 +237,7 @@ class _Run:
             for source in query.sources:
                 self._core.wait_until_read(query, self._core.ends_of(source.topic))
 
-    def _ask(self, sql: str) -> _Answers:
+    def _ask(self, sql: str, accept: str = "*/*") -> _Answers:
         answers = _Answers()
         body = {"ksql": sql, "streamsProperties": self._case.setup.properties}
         if "auto.offset.reset" not in self._case.setup.properties:
@@ -239,7 +247,8 @@ class _Run:
             }
 
         def read() -> None:
-            with self._client.stream("POST", "/query", json=body) as answer:
+            headers = {"Accept": accept}
+            with self._client.stream("POST", "/query", json=body, headers=headers) as answer:
                 answers.status = answer.status_code
                 answers.started.set()
                 text = b"".join(answer.iter_bytes()) if answer.status_code != 200 else b""
@@ -328,6 +337,29 @@ class _Run:
 
             eventually(enough, what=f"{count} records in {topic}", seconds_max=10)
         return found
+
+
+def _check_messages(expected: list[Any], actual: list[Any]) -> None:
+    """Rows as Protobuf, in any order; so are the entries of maps."""
+    text = actual[0]["header"]["protoSchema"]
+    assert text == str(expected[0]["header"]["protoSchema"])
+    message = ProtobufLanguage().parse(text, ()).message_class()
+    wanted = [text_format.Parse(str(each["row"]), message()) for each in expected if "row" in each]
+    found = [
+        message.FromString(base64.b64decode(each["row"]["protobufBytes"]))
+        for each in actual
+        if "row" in each
+    ]
+    assert sorted(map(_in_order, wanted)) == sorted(map(_in_order, found))
+
+
+def _in_order(message: Any) -> str:
+    for field_, values in message.ListFields():
+        if isinstance(values, Sequence) and not isinstance(values, str | bytes):
+            ordered = sorted(values, key=str)
+            del getattr(message, field_.name)[:]
+            getattr(message, field_.name).extend(ordered)
+    return str(message)
 
 
 def _matches(expected: Any, actual: Any) -> bool:

@@ -6,7 +6,7 @@ import pytest
 
 from moldau.sql.errors import ParseFailedException
 from moldau.sql.syntax.formatting import text
-from moldau.sql.syntax.parser import parse, parse_expression, prepare, substitute
+from moldau.sql.syntax.parser import parse, parse_expression, prepare
 from moldau.sql.syntax.statement_formatting import formatted
 from moldau.sql.syntax.statements import (
     AssertSchema,
@@ -164,10 +164,6 @@ def test_names_are_in_capitals_unless_quoted() -> None:
     made = statement("CREATE STREAM `quoted` (a INT, \"b\" INT) WITH (x='y');")
     assert isinstance(made, CreateSource)
     assert (made.name, [each.name for each in made.elements]) == ("quoted", ["A", "b"])
-
-
-def test_variables_are_replaced_before_parsing() -> None:
-    assert substitute("SELECT ${col} FROM ${src};", {"col": "a", "SRC": "b"}) == "SELECT a FROM b;"
 
 
 def test_deeply_nested_expressions_are_refused() -> None:

@@ -10,14 +10,19 @@ from moldau.client.errors import KafkaError, TopicExistsError
 from moldau.serde.errors import RegistryError
 from moldau.serde.registry_client import SchemaRegistryClient
 from moldau.serde.values import Schema
+from moldau.sql.engine.ports import TopicShape
 from moldau.sql.errors import KsqlException
 from moldau.sql.ports import SchemaText
 
 __all__ = ["ClusterTopics", "RemoteRegistry"]
 
+_SUBJECT_NOT_FOUND = 40401
+
 
 class ClusterTopics:
     """`moldau.sql.engine.ports.Topics` over an admin client."""
+
+    default_partitions: int | None = None
 
     def __init__(self, admin: Admin) -> None:
         self._admin = admin
@@ -49,10 +54,17 @@ class ClusterTopics:
             return None
 
     def create(self, name: str, partitions: int, replicas: int, config: Mapping[str, str]) -> None:
+        found = self.shape(name)
+        if found is not None:
+            # Statements that are executed again found the topic as they wanted it.
+            if not self._keeps:
+                TopicShape(*found).check(name, partitions, replicas, config)
+            return
         topic = NewTopic(name, partitions, replicas if replicas > 0 else None, dict(config))
         try:
             self._admin.create_topics([topic])
         except TopicExistsError:
+            # Another server was faster.
             return
         except KafkaError as error:
             raise KsqlException(f"Failed to create topic {name}: {error}") from error
@@ -118,3 +130,12 @@ class RemoteRegistry:
             raise KsqlException(
                 f"Could not register schema for subject {subject}: {error}"
             ) from error
+
+    def delete(self, subject: str) -> None:
+        try:
+            self._client.delete_subject(subject)
+        except RegistryError as error:
+            if error.error_code != _SUBJECT_NOT_FOUND:
+                raise KsqlException(
+                    f"Could not clean up the schema registry for subject {subject}: {error}"
+                ) from error

@@ -10,9 +10,14 @@ from moldau.config.errors import ConfigError
 from moldau.http.config import HttpConfig
 from moldau.http.keys import http_keys
 
-__all__ = ["SQL_KEYS", "SqlConfig"]
+__all__ = ["INSERTS_DISABLED", "INSERTS_ENABLED", "SQL_KEYS", "SqlConfig"]
 
 DEFAULT_PORT: Final = 8088
+INSERTS_ENABLED: Final = "ksql.insert.into.values.enabled"
+INSERTS_DISABLED: Final = (
+    "The server has disabled INSERT INTO ... VALUES functionality. To enable it, restart your "
+    f"ksqlDB server with '{INSERTS_ENABLED}'=true"
+)
 _STREAMS: Final = "ksql.streams."
 
 SQL_KEYS = http_keys("""
@@ -35,12 +40,22 @@ ksql.query.pull.forwarding.timeout.ms     long     20000       m  >=1
 ksql.query.retry.backoff.initial.ms       long     15000       l  >=1
 ksql.query.retry.backoff.max.ms           long     900000      l  >=1
 ksql.query.error.max.queue.size           int      10          l  >=1
+ksql.properties.overrides.denylist        list     []          l
 ksql.query.persistent.active.limit        int      2147483647  m  >=1
 ksql.assert.topic.default.timeout.ms      int      1000        l  >=0
 ksql.assert.schema.default.timeout.ms     int      1000        l  >=0
 ksql.query.push.rows.queued.max           int      10000       m  >=1
 ksql.query.push.queries.max               int      100         m  >=1
+ksql.pull.queries.enable                  boolean  true        l
+ksql.query.pull.stream.enabled            boolean  true        l
 ksql.query.pull.table.scan.enabled        boolean  true        l
+ksql.query.pull.range.scan.enabled        boolean  true        l
+ksql.query.pull.limit.clause.enabled      boolean  true        l
+ksql.insert.into.values.enabled           boolean  true        l
+ksql.variable.substitution.enable         boolean  true        l
+ksql.source.table.materialization.enabled boolean  true        l
+ksql.suppress.enabled                     boolean  true        l
+ksql.timestamp.throw.on.invalid           boolean  false       l
 ksql.query.push.v2.enabled                boolean  false       l
 ksql.headers.columns.enabled              boolean  true        l
 ksql.internal.topic.replicas              int      1           l  >=1

@@ -19,20 +19,21 @@ from moldau.services.sql.access import AccessValidator
 from moldau.services.sql.assertions import Assertions
 from moldau.services.sql.cluster import ClusterTopics, RemoteRegistry
 from moldau.services.sql.commands import Command, CommandConflict, CommandLog
-from moldau.services.sql.config import SqlConfig
+from moldau.services.sql.config import INSERTS_DISABLED, INSERTS_ENABLED, SqlConfig
 from moldau.services.sql.connectors import Connectors
+from moldau.services.sql.descriptions import Descriptions
 from moldau.services.sql.hosting import QueryHost
 from moldau.services.sql.machine import entities
 from moldau.services.sql.machine.entities import Entity
 from moldau.services.sql.machine.errors import (
     BAD_STATEMENT,
-    QUERY_ENDPOINT,
     SERVER_ERROR,
     KsqlHttpError,
     statement_error,
 )
 from moldau.services.sql.peers import Peers
 from moldau.services.sql.row_writing import RowWriter
+from moldau.services.sql.trials import Trials
 from moldau.sql.engine.engine import KsqlEngine, Session
 from moldau.sql.engine.results import (
     Done,
@@ -43,15 +44,17 @@ from moldau.sql.engine.results import (
     Started,
     Stopped,
 )
+from moldau.sql.engine.settings import VARIABLES_ENABLED
 from moldau.sql.errors import KsqlException, KsqlStatementException
 from moldau.sql.formats import format_for
 from moldau.sql.functions.registry import FunctionRegistry, built_in
 from moldau.sql.functions.sandbox.loading import add_extensions
 from moldau.sql.ports import SchemaRegistry
-from moldau.sql.syntax.parser import substitute
+from moldau.sql.syntax.parser import ParsedStatement
 from moldau.sql.syntax.statements import (
     AssertSchema,
     AssertTopic,
+    ControlQuery,
     CreateAsSelect,
     CreateConnector,
     Describe,
@@ -59,11 +62,13 @@ from moldau.sql.syntax.statements import (
     DropSource,
     Explain,
     InsertInto,
+    InsertValues,
     PrintTopic,
     Query,
     Show,
     Statement,
 )
+from moldau.sql.syntax.variables import substitute
 from moldau.sql.types import quoted
 
 __all__ = ["PreparedQuery", "SqlCore"]
@@ -121,6 +126,8 @@ class SqlCore:
         self.peers = Peers(config, self.host)
         self.access = AccessValidator(config["ksql.access.validator.enable"], self.admin)
         self._connectors = Connectors(config["ksql.connect.url"])
+        self._trials = Trials(config, self.access, self.host)
+        self._descriptions = Descriptions(self.admin, self.host)
         self._assertions = Assertions(config, self.topics, self.registry_client)
         self._commands: CommandLog | None = None
         self._following: threading.Thread | None = None
@@ -230,10 +237,11 @@ class SqlCore:
         self, script: str, properties: Mapping[str, Any], variables: Mapping[str, str]
     ) -> list[Entity]:
         """Execute the statements of a request; KsqlHttpError for the first that fails."""
-        session = Session(dict(properties), dict(variables))
+        session = self._trials.session(properties, variables)
         done: list[Entity] = []
         with self.lock:
             parsed = self._parsed(script, session)
+            self._trials.run(self.engine, parsed, session)
             for each in parsed:
                 try:
                     statement = self.engine.prepare(each)
@@ -244,25 +252,20 @@ class SqlCore:
                     raise statement_error(error, each.text, done) from error
         return done
 
-    def _parsed(self, script: str, session: Session) -> list[Any]:
+    def _parsed(self, script: str, session: Session) -> list[ParsedStatement]:
+        enabled = self.engine.settings.with_overrides(session.properties).flag(VARIABLES_ENABLED)
         try:
-            return self.engine.parse(substitute(script, session.variables))
+            return self.engine.parse(substitute(script, session.variables) if enabled else script)
         except KsqlException as error:
             raise statement_error(error, script) from error
 
     def _executed(self, statement: Statement, text: str, session: Session) -> list[Entity]:
-        if isinstance(statement, Query | PrintTopic):
-            raise KsqlHttpError(
-                400,
-                "The following statement types should be issued to the websocket endpoint "
-                "'/query':\n\t* PRINT\n\t* SELECT",
-                error_code=QUERY_ENDPOINT,
-                statement=text,
-            )
         if isinstance(statement, Show | Describe | Explain):
             return [self._listed(statement, text, session)]
         self.access.check(statement, text, self.engine.metastore)
         _check_room(statement, len(self.engine.queries), self.config)
+        if isinstance(statement, InsertValues) and not self.config[INSERTS_ENABLED]:
+            raise KsqlException(INSERTS_DISABLED)
         elsewhere = self._elsewhere(statement, text)
         if elsewhere is not None:
             return [elsewhere]
@@ -311,6 +314,12 @@ class SqlCore:
                 return self._assertions.topic(statement, text)
             case AssertSchema():
                 return self._assertions.schema(statement, text)
+            case ControlQuery(action="TERMINATE", query_id=str(query_id)):
+                pushed = self.host.push_query_id(query_id)
+                if pushed is None:
+                    return None
+                self.host.stop(pushed)
+                return entities.terminated(text, pushed)
             case _:
                 return None
 
@@ -326,8 +335,7 @@ class SqlCore:
         if not isinstance(found, Listing):
             raise KsqlException("nothing was listed")
         listed = entities.listing(text, found, session.properties)
-        for each in entities.query_descriptions(listed):
-            each["queryErrors"] = [fault.entity for fault in self.host.failures(each["id"])]
+        self._descriptions.complete(listed)
         return listed
 
     def _after(self, result: Result, session: Session, *, replayed: bool = False) -> None:
@@ -362,7 +370,7 @@ class SqlCore:
         self, script: str, properties: Mapping[str, Any], variables: Mapping[str, str]
     ) -> PreparedQuery:
         """The only statement of a request to /query; KsqlHttpError if it is none."""
-        session = Session(dict(properties), dict(variables))
+        session = self._trials.session(properties, variables)
         with self.lock:
             parsed = self._parsed(script, session)
             if len(parsed) != 1:
@@ -400,12 +408,17 @@ class SqlCore:
             each: last[each].offset for each in partitions if last[each].offset > first[each].offset
         }
 
-    def wait_until_read(self, query: PersistentQuery, ends: Mapping[TopicPartition, int]) -> None:
-        """Wait until a query has committed so much of its input."""
+    def wait_until_read(
+        self,
+        query: PersistentQuery,
+        ends: Mapping[TopicPartition, int],
+        is_enough: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """Wait until a query has committed so much of its input, or has enough."""
         left = dict(ends)
         streams = self.host.streams(query.id)
         deadline = time.monotonic() + _READ_TIMEOUT_S
-        while left and streams is not None:
+        while left and streams is not None and not is_enough():
             if streams.error is not None or time.monotonic() > deadline:
                 raise KsqlException(f"The stream could not be read: {streams.error or 'timeout'}")
             group = streams.settings.application_id
@@ -470,8 +483,9 @@ def _check_room(statement: Statement, count: int, config: SqlConfig) -> None:
         raise KsqlException(
             "Not executing statement(s) as it would cause the number of active, persistent queries "
             "to exceed the configured limit. Use the TERMINATE command to terminate existing "
-            "queries before creating new queries. Configure the limit via the "
-            f"'ksql.query.persistent.active.limit' property. Current limit: {limit}"
+            "queries, or increase the 'ksql.query.persistent.active.limit' setting via the "
+            "'ksql-server.properties' file. Current persistent query count: "
+            f"{count}. Configured limit: {limit}."
         )
 
 

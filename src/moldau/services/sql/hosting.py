@@ -195,6 +195,17 @@ class QueryHost:
         with self._lock:
             return [key for key, each in self._running.items() if not each.is_transient]
 
+    def push_queries(self) -> list[tuple[PersistentQuery, str]]:
+        """The queries of requests that run now, with their states."""
+        with self._lock:
+            found = [each.query for each in self._running.values() if each.is_transient]
+        return [(each, self.state(each.id)) for each in found]
+
+    def push_query_id(self, name: str) -> str | None:
+        """The id of a push query, which statements may write in capitals."""
+        found = (query.id for query, _ in self.push_queries())
+        return next((each for each in found if each.upper() == name.upper()), None)
+
     def control(self, action: str, query_id: str) -> None:
         """TERMINATE, PAUSE or RESUME."""
         if action == "TERMINATE":

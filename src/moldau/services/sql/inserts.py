@@ -8,8 +8,9 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any, Final
 
 from moldau.http.request import Answer, Request
+from moldau.services.sql.config import INSERTS_DISABLED, INSERTS_ENABLED
 from moldau.services.sql.core import SqlCore
-from moldau.services.sql.machine.errors import BAD_REQUEST, KsqlHttpError
+from moldau.services.sql.machine.errors import BAD_REQUEST, BAD_STATEMENT, KsqlHttpError
 from moldau.services.sql.machine.frames import DELIMITED, streamed_type
 from moldau.sql.errors import KsqlException
 
@@ -33,7 +34,12 @@ class InsertHandler:
         target = _object(first).get("target")
         if not isinstance(target, str):
             raise KsqlHttpError(400, "No target in the request", error_code=BAD_REQUEST)
-        await asyncio.to_thread(self._core.rows.target, target)
+        if not self._core.config[INSERTS_ENABLED]:
+            raise KsqlHttpError(400, INSERTS_DISABLED, error_code=BAD_REQUEST)
+        try:
+            await asyncio.to_thread(self._core.rows.target, target)
+        except KsqlException as error:
+            raise KsqlHttpError(400, str(error), error_code=BAD_STATEMENT) from error
         return Answer(chunks=self._acknowledged(request, target, rows, batches))
 
     async def _acknowledged(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,18 +16,21 @@ from moldau.sql.engine.engine import Session
 from moldau.sql.errors import KsqlException, KsqlStatementException
 from moldau.sql.pull.executor import PullQuery
 from moldau.sql.pull.ordering import ordering_of
+from moldau.sql.pull.planner import HELP
 from moldau.sql.sources.data_source import DataSource
 from moldau.sql.syntax.statements import Query
 from moldau.sql.types import Column
 from moldau.streams import State
 from moldau.streams.errors import InvalidStateStoreError, StreamsError
 
-__all__ = ["PulledRows", "pull"]
+__all__ = ["PulledRows", "Writers", "json_rows", "pull"]
 
 logger = logging.getLogger(__name__)
 
 _STORE_WAIT_S = 10.0
 _RETRY_S = 0.05
+#: For another server of the service id: rows as values, and not as they are shown.
+_EXACT = "request.ksql.query.pull.exact"
 _OF_A_STREAM = "Unexpected data source type for table pull query: KSTREAM"
 
 
@@ -37,18 +40,34 @@ class PulledRows:
 
     query_id: str
     columns: Sequence[Column]
-    #: Each as a JSON array.
+    #: Each as a JSON array, or as its writer has made it.
     rows: Sequence[str]
     #: How the query ended, where that is said.
     message: str | None = None
 
 
-def pull(core: SqlCore, prepared: PreparedQuery) -> PulledRows:
+#: What writes the rows of some columns.
+Writers = Callable[[Sequence[Column]], Callable[[Sequence[Any]], str]]
+
+
+def json_rows(columns: Sequence[Column]) -> Callable[[Sequence[Any]], str]:
+    """Each row as a JSON array."""
+    return row_writer([each.type for each in columns])
+
+
+def pull(core: SqlCore, prepared: PreparedQuery, writers: Writers = json_rows) -> PulledRows:
     """Execute a pull query: on the stores of the query that keeps its table, or, for a stream, by
     reading it up to where it ends now."""
     query = prepared.query
     if not isinstance(query, Query):
         raise KsqlStatementException("PRINT is not a query", prepared.text)
+    if not core.config["ksql.pull.queries.enable"]:
+        error = KsqlStatementException(
+            f"Pull queries are disabled.{HELP}\nPlease set ksql.pull.queries.enable=true to enable "
+            "this feature.\n",
+            prepared.text,
+        )
+        raise statement_error(error, prepared.text)
     try:
         try:
             with core.lock:
@@ -58,28 +77,35 @@ def pull(core: SqlCore, prepared: PreparedQuery) -> PulledRows:
             source = core.engine.metastore.source(query.source.name)
             if source is None or _OF_A_STREAM not in str(error):
                 raise
-            return _read_stream(core, prepared, query, source)
-        return _read_store(core, prepared, planned)
+            return _read_stream(core, prepared, query, source, writers)
+        return _read_store(core, prepared, planned, writers)
     except KsqlException as error:
         raise statement_error(error, prepared.text) from error
 
 
-def _read_store(core: SqlCore, prepared: PreparedQuery, planned: PullQuery) -> PulledRows:
+def _read_store(
+    core: SqlCore, prepared: PreparedQuery, planned: PullQuery, writers: Writers
+) -> PulledRows:
     columns = planned.plan.schema.columns
     query_id = f"query_{time.time_ns()}"
     types = [each.type for each in columns]
     ordering = planned.plan.ordering
+    properties = prepared.session.properties
+    needs_values = bool(ordering.keys) or writers is not json_rows
     local = _local_rows(core, prepared, planned)
-    if prepared.session.properties.get(SKIP_FORWARDING):
+    if properties.get(SKIP_FORWARDING):
         # The server that asks sorts and cuts; for that it needs values, not what is shown of them.
-        write = exact_row_writer(types) if ordering.keys else row_writer(types)
+        is_exact = needs_values or properties.get(_EXACT)
+        write = exact_row_writer(types) if is_exact else row_writer(types)
         return PulledRows(query_id, columns, [write(row) for row in local])
-    write = row_writer(types)
+    if writers is not json_rows:
+        prepared = replace(prepared, session=Session({**properties, _EXACT: True}))
+    write = writers(columns)
     remote: list[str] = []
     if not _is_complete(planned, local):
         remote, copies = _remote_rows(core, prepared, planned)
         local = [*local, *copies]
-    if ordering.keys:
+    if needs_values:
         read = row_reader(types)
         rows = ordering.apply([*local, *map(read, remote)])
         return PulledRows(query_id, columns, [write(row) for row in rows])
@@ -89,8 +115,9 @@ def _read_store(core: SqlCore, prepared: PreparedQuery, planned: PullQuery) -> P
 
 def _is_complete(planned: PullQuery, rows: Sequence[object]) -> bool:
     """A key is in one partition: no other server has more of it."""
-    keys = {each.key for each in planned.plan.lookups}
-    return planned.plan.kind == "KEY_LOOKUP" and len(keys) == 1 and bool(rows)
+    lookups = planned.plan.lookups
+    is_one = all(each.key == lookups[0].key for each in lookups)
+    return planned.plan.kind == "KEY_LOOKUP" and is_one and bool(rows)
 
 
 def _local_rows(core: SqlCore, prepared: PreparedQuery, planned: PullQuery) -> list[Any]:
@@ -180,22 +207,40 @@ def _remote_rows(
 
 
 def _read_stream(
-    core: SqlCore, prepared: PreparedQuery, query: Query, source: DataSource
+    core: SqlCore, prepared: PreparedQuery, query: Query, source: DataSource, writers: Writers
 ) -> PulledRows:
-    """All rows that a stream has now."""
+    """All rows that a stream has now, or the first of them."""
+    if not core.config["ksql.query.pull.stream.enabled"]:
+        raise KsqlStatementException(
+            "Pull queries on streams are disabled. To create a push query on the stream, add EMIT "
+            "CHANGES to the end. To enable pull queries on streams, set the "
+            "ksql.query.pull.stream.enabled config to 'true'.",
+            prepared.text,
+        )
+    wanted = None
+    if query.limit is not None and not query.order_by:
+        wanted = query.limit + (query.offset or 0)
     ends = core.ends_of(source.topic)
     rows: list[Any] = []
     session = Session({**prepared.session.properties, "auto.offset.reset": "earliest"})
     plain = replace(query, emit="CHANGES", limit=None, order_by=(), offset=None)
     push = PreparedQuery(plain, prepared.text, session)
-    started = core.push(push, lambda key, row, timestamp: rows.append(row))
+
+    def is_enough() -> bool:
+        return wanted is not None and len(rows) >= wanted
+
+    def keep(key: Any, row: Any, timestamp: int) -> None:
+        if not is_enough():
+            rows.append(row)
+
+    started = core.push(push, keep)
     try:
-        core.wait_until_read(started, ends)
+        core.wait_until_read(started, ends, is_enough)
     finally:
         core.host.stop(started.id)
     columns = started.built.schema.value
     is_limited = query.limit is not None and len(rows) >= query.limit + (query.offset or 0)
     message = "Limit Reached" if is_limited else "Query Completed"
-    write = row_writer([each.type for each in columns])
+    write = writers(columns)
     ordering = ordering_of(query, columns, core.engine.functions)
     return PulledRows(started.id, columns, [write(row) for row in ordering.apply(rows)], message)

@@ -103,7 +103,7 @@ class PushQuery:
         query = self._prepared.query
         left = query.limit if isinstance(query, Query) else None
         while left is None or left > 0:
-            if self.closed or self._stopping.is_set() or self._error is not None:
+            if self._is_over or self._error is not None:
                 return
             try:
                 rows = await self._queue.take()
@@ -124,6 +124,12 @@ class PushQuery:
             self._core.host.stop(self.running.id)
 
     @property
+    def _is_over(self) -> bool:
+        """By the client, by the end of the server, or by TERMINATE."""
+        terminated = self.running is not None and self._core.host.streams(self.running.id) is None
+        return self.closed or self._stopping.is_set() or terminated
+
+    @property
     def _error(self) -> BaseException | None:
         return None if self.running is None else self._core.host.error(self.running.id)
 
@@ -133,8 +139,7 @@ class PushQuery:
         if self._error is not None:
             error = KsqlHttpError(500, str(self._error), error_code=SERVER_ERROR)
             return "", error.body
-        ended = self.closed or self._stopping.is_set()
-        return ("Query Completed" if ended else "Limit Reached"), None
+        return ("Query Completed" if self._is_over else "Limit Reached"), None
 
 
 class PushQueries:

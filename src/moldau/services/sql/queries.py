@@ -15,23 +15,22 @@ from moldau.http.websocket import WebSocket
 from moldau.services.sql.core import PreparedQuery, SqlCore
 from moldau.services.sql.machine.errors import BAD_REQUEST, SERVER_ERROR, KsqlHttpError
 from moldau.services.sql.machine.frames import (
-    DELIMITED,
-    V1,
+    V1_PROTOBUF,
     Frames,
     Messages,
     frames_of,
     streamed_type,
     whole,
 )
-from moldau.services.sql.machine.rows import row_writer
+from moldau.services.sql.machine.protobuf_rows import ProtobufMessages, protobuf_writer
 from moldau.services.sql.printing import TopicPrinter
-from moldau.services.sql.pulling import PulledRows, pull
+from moldau.services.sql.pulling import PulledRows, Writers, json_rows, pull
 from moldau.services.sql.pushing import PushQueries, PushQuery, columns_of
 from moldau.sql.engine.listing import field_info
 from moldau.sql.sources.schema import LogicalSchema
 from moldau.sql.syntax.statements import PrintTopic, Query
 
-__all__ = ["DELIMITED", "V1", "QueryHandlers"]
+__all__ = ["QueryHandlers"]
 
 logger = logging.getLogger(__name__)
 
@@ -57,21 +56,24 @@ class QueryHandlers:
             printer = TopicPrinter(self._core, prepared, request.stopping)
             await printer.open()
             return Answer(chunks=_printed(printer))
-        return await self._answer(request, prepared, Messages())
+        kind = streamed_type(request.headers.get("accept"), request.media_type)
+        if kind != V1_PROTOBUF:
+            return await self._answer(request, prepared, Messages(), json_rows)
+        request.media_type = kind
+        return await self._answer(request, prepared, ProtobufMessages(), protobuf_writer)
 
     async def query_stream(self, request: Request) -> Answer:
         """The newer interface: columns, then rows, as lines or as a JSON array."""
         body = await _object(request)
         prepared = await self._prepared(request, body, "sql", "properties")
         if isinstance(prepared.query, PrintTopic):
-            raise KsqlHttpError(
-                400,
-                "The following statement types should be issued to the endpoint '/query':"
-                "\n\t* PRINT",
-                error_code=BAD_REQUEST,
-            )
+            printer = TopicPrinter(self._core, prepared, request.stopping)
+            await printer.open()
+            return Answer(chunks=_printed(printer))
         request.media_type = streamed_type(request.headers.get("accept"), request.media_type)
-        return await self._answer(request, prepared, frames_of(request.media_type))
+        if request.media_type == V1_PROTOBUF:
+            return await self._answer(request, prepared, ProtobufMessages(), protobuf_writer)
+        return await self._answer(request, prepared, frames_of(request.media_type), json_rows)
 
     async def close_query(self, request: Request) -> Any:
         body = await _object(request)
@@ -103,22 +105,28 @@ class QueryHandlers:
         prepared = await asyncio.to_thread(self._core.prepare_query, text, properties, variables)
         return replace(prepared, authorization=authorization)
 
-    async def _answer(self, request: Request, prepared: PreparedQuery, frames: Frames) -> Answer:
+    async def _answer(
+        self, request: Request, prepared: PreparedQuery, frames: Frames, writers: Writers
+    ) -> Answer:
         if _is_pull(prepared):
-            found = await asyncio.to_thread(pull, self._core, prepared)
+            found = await asyncio.to_thread(pull, self._core, prepared, writers)
             return Answer(body=_pulled(found, frames).encode())
         push = await self.pushes.start(prepared, request.stopping)
-        return Answer(chunks=self._pushed(push, frames))
+        return Answer(chunks=self._pushed(push, frames, writers))
 
-    async def _pushed(self, push: PushQuery, frames: Frames) -> AsyncGenerator[bytes, None]:
+    async def _pushed(
+        self, push: PushQuery, frames: Frames, writers: Writers
+    ) -> AsyncGenerator[bytes, None]:
         schema = push.schema
         try:
             yield frames.header(push.id, schema.value).encode()
-            write = row_writer([each.type for each in schema.value])
+            write, deleted = writers(schema.value), json_rows(schema.value)
             try:
                 async for rows in push.batches():
                     yield "".join(
-                        frames.row(write(columns_of(key, row, schema)), tombstone=row is None)
+                        frames.row(deleted(columns_of(key, row, schema)), tombstone=True)
+                        if row is None
+                        else frames.row(write(row))
                         for key, row in rows
                     ).encode()
                 outcome = push.outcome
@@ -184,7 +192,7 @@ class QueryHandlers:
         try:
             schema: LogicalSchema = push.schema
             await socket.send(json.dumps([field_info(each) for each in schema.value]))
-            write = row_writer([each.type for each in schema.value])
+            write = json_rows(schema.value)
             async for rows in _while_open(push, socket):
                 for key, row in rows:
                     await socket.send(_message(write(columns_of(key, row, schema))))

@@ -9,6 +9,7 @@ from typing import Any, Final
 from moldau.client import Producer
 from moldau.client.errors import KafkaError
 from moldau.sql.engine.engine import KsqlEngine
+from moldau.sql.engine.inserts import target_of
 from moldau.sql.engine.results import Inserted
 from moldau.sql.errors import KsqlException
 from moldau.sql.formats.errors import Misfit
@@ -36,24 +37,22 @@ class RowWriter:
         self.written(sent)
 
     def target(self, name: str) -> DataSource:
-        """The stream that rows are inserted into; raises KsqlException."""
-        source = self._engine().metastore.source(_name(name))
-        if source is None:
-            raise KsqlException(f"Cannot insert values into an unknown stream: {name}")
-        if source.kind != "STREAM":
-            raise KsqlException(f"Cannot insert into a table: {name}")
-        if source.is_source:
-            raise KsqlException(f"Cannot insert values into read-only stream: {name}")
-        return source
+        """The stream or table that rows are inserted into; raises KsqlException."""
+        return target_of(_name(name), self._engine().metastore)
 
     def send(self, target: str, row: Mapping[str, Any]) -> Any:
-        """Send a row that came as JSON; names match as they do in JSON topics. See `written`."""
+        """Send a row that came as JSON. See `written`.
+
+        As in ksqlDB: names match as they do in JSON topics, others are passed over, and a key must
+        be there.
+        """
         source = self.target(target)
         schema = source.schema
         columns = (*schema.key, *schema.value)
-        unknown = [name for name in row if schema.find(_name(name)) is None]
-        if unknown:
-            raise KsqlException(f"Column name `{unknown[0]}` does not exist.")
+        given = {_name(name) for name, value in row.items() if value is not None}
+        for key in schema.key:
+            if key.name not in given:
+                raise KsqlException(f"Key field must be specified: {key.name}")
         read = by_rules(StructType(tuple((each.name, each.type) for each in columns)))
         try:
             values = read(parse(json.dumps(row).encode()))

@@ -17,7 +17,7 @@ from moldau.http.authentication import authentication_of
 from moldau.http.machine.routes import Route
 from moldau.http.request import Request
 from moldau.http.server import HttpServer
-from moldau.services.sql.config import SQL_KEYS, SqlConfig
+from moldau.services.sql.config import SqlConfig
 from moldau.services.sql.core import SqlCore
 from moldau.services.sql.inserts import InsertHandler
 from moldau.services.sql.machine.errors import (
@@ -27,7 +27,10 @@ from moldau.services.sql.machine.errors import (
     KsqlHttpError,
     ksql_error,
 )
-from moldau.services.sql.queries import DELIMITED, V1, QueryHandlers
+from moldau.services.sql.machine.frames import DELIMITED, V1, V1_PROTOBUF
+from moldau.services.sql.machine.overrides import check_overrides
+from moldau.services.sql.queries import QueryHandlers
+from moldau.sql.errors import KsqlException
 from moldau.streams import KafkaStreams
 from moldau.streams.errors import StreamsError
 
@@ -36,7 +39,7 @@ __all__ = ["SqlService"]
 logger = logging.getLogger(__name__)
 
 _JSON: Final = ("application/json", V1)
-_STREAMED: Final = (DELIMITED, "application/json", V1, "application/vnd.ksqlapi.protobuf.v1")
+_STREAMED: Final = (DELIMITED, "application/json", V1, V1_PROTOBUF)
 
 
 _HEALTH_S: Final = 5.0
@@ -117,7 +120,8 @@ class SqlService:
         return [
             Route(path="/ksql", handler=self._ksql, produces=_JSON, timeout_ms=0,
                   summary="Execute statements", **post),
-            Route(path="/query", handler=self._queries.query, produces=_JSON, timeout_ms=0,
+            Route(path="/query", handler=self._queries.query,
+                  produces=(*_JSON, V1_PROTOBUF), timeout_ms=0,
                   summary="Run a query; the answer is a JSON array", **post),
             Route(path="/query-stream", handler=self._queries.query_stream, produces=_STREAMED,
                   timeout_ms=0, summary="Run a query; the answer has a line per row", **post),
@@ -258,15 +262,11 @@ class SqlService:
 
     def _is_valid(self, request: Request) -> Any:
         name = str(request.path["name"])
-        known = name in SQL_KEYS or name.startswith(("ksql.streams.", "ksql.functions."))
-        if known or not name.startswith("ksql."):
-            return True
-        raise KsqlHttpError(
-            400,
-            f"One or more properties overrides set locally are prohibited by the KSQL server "
-            f"(use UNSET to reset their default value): [{name}]",
-            error_code=BAD_REQUEST,
-        )
+        try:
+            check_overrides({name: None}, self.config["ksql.properties.overrides.denylist"])
+        except KsqlException as error:
+            raise KsqlHttpError(400, str(error), error_code=BAD_REQUEST) from error
+        return True
 
     def _clusters(self) -> dict[str, Any]:
         return {

@@ -14,7 +14,7 @@ from moldau.sql.client.listings import listing_rows
 from moldau.sql.client.push import PushRows
 from moldau.sql.client.types import Description, describe, row_reader
 from moldau.sql.syntax.lexer import EOF, tokens
-from moldau.sql.syntax.parser import substitute
+from moldau.sql.syntax.variables import substitute
 
 if TYPE_CHECKING:
     import pandas

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from moldau.sql.engine.inference import Inference
-from moldau.sql.engine.ports import MemoryTopics, Topics
+from moldau.sql.engine.ports import Topics
 from moldau.sql.engine.results import Done
 from moldau.sql.engine.settings import (
     DEFAULT_KEY_FORMAT,
     DEFAULT_VALUE_FORMAT,
+    HEADERS_ENABLED,
     WRAP_SINGLE_VALUES,
     Settings,
 )
@@ -81,6 +82,12 @@ class Ddl:
         self, statement: CreateSource, settings: Settings, sql: str
     ) -> DataSource | Done:
         """The source that a CREATE statement makes; a message where there is one already."""
+        if not settings.flag(HEADERS_ENABLED) and any(
+            each.constraint == "HEADERS" for each in statement.elements
+        ):
+            raise KsqlException(
+                f"Cannot create {statement.kind} because schema with headers columns is disabled."
+            )
         properties = SourceProperties(statement.properties, is_query=False)
         key_name = properties.format_name(is_key=True) or settings.text(DEFAULT_KEY_FORMAT)
         value_name = properties.format_name(is_key=False) or settings.text(DEFAULT_VALUE_FORMAT)
@@ -156,17 +163,16 @@ class Ddl:
         policy = "compact" if statement.kind == "TABLE" else "delete"
         retention_ms = properties.get("RETENTION_MS")
         check_retention(policy, retention_ms)
-        if self._topics.partitions(topic) is not None:
-            return
-        partitions = properties.get("PARTITIONS")
+        existing = self._topics.partitions(topic)
+        partitions = properties.get("PARTITIONS") or existing
         if partitions is None:
-            if not isinstance(self._topics, MemoryTopics) or not self._topics.create_missing:
-                raise KsqlException(
-                    f"Topic '{topic}' does not exist. If you want to create a new topic for the "
-                    "stream/table please re-run the statement providing the required 'PARTITIONS' "
-                    "configuration in the WITH clause (and optionally 'REPLICAS')."
-                )
             partitions = self._topics.default_partitions
+        if partitions is None:
+            raise KsqlException(
+                f"Topic '{topic}' does not exist. If you want to create a new topic for the "
+                "stream/table please re-run the statement providing the required 'PARTITIONS' "
+                "configuration in the WITH clause (and optionally 'REPLICAS')."
+            )
         config = {"cleanup.policy": policy}
         if retention_ms is not None:
             config["retention.ms"] = str(retention_ms)
@@ -187,9 +193,21 @@ class Ddl:
             )
         if source.is_source and statement.delete_topic:
             raise KsqlException(f"Cannot delete topic for read-only source: {name}")
+        others = sorted(
+            each.name
+            for each in self._metastore.sources.values()
+            if each.topic == source.topic and each.name != name
+        )
+        if statement.delete_topic and others:
+            raise KsqlException(
+                f"Refusing to delete topic. Found other data sources ({', '.join(others)}) using "
+                f"topic {source.topic}"
+            )
         self._metastore.delete(name)
         if statement.delete_topic:
             self._topics.delete(source.topic)
+            self._inference.forget(source.topic, source.key_format.format, is_key=True)
+            self._inference.forget(source.topic, source.value_format.format, is_key=False)
         return Done(f"Source `{name}` (topic: {source.topic}) was dropped.")
 
     def alter(self, statement: AlterSource, sql: str) -> Done:

@@ -23,6 +23,7 @@ from moldau.sql.engine.results import (
     Result,
     Stopped,
 )
+from moldau.sql.engine.sandbox import SandboxRegistry, SandboxTopics
 from moldau.sql.engine.settings import Settings
 from moldau.sql.errors import (
     TOO_LARGE,
@@ -64,6 +65,7 @@ from moldau.sql.syntax.statements import (
     UndefineVariable,
     UnsetProperty,
 )
+from moldau.sql.syntax.variables import substitute
 from moldau.sql.topology.builder import OnRow, ProcessingLog
 from moldau.sql.topology.serdes import Serdes
 from moldau.sql.types import DecimalType, Namespace, SqlType
@@ -100,8 +102,11 @@ class KsqlEngine:
         registry: SchemaRegistry | None = None,
         config: Mapping[str, Any] | None = None,
         log: ProcessingLog = _ignored,
+        metastore: MetaStore | None = None,
     ) -> None:
-        self.metastore = MetaStore()
+        self.metastore = MetaStore() if metastore is None else metastore
+        self._format_factory = formats
+        self._registry = registry
         self.settings = Settings(config)
         self.functions = functions
         self.formats = Formats(formats)
@@ -145,6 +150,19 @@ class KsqlEngine:
     def queries(self) -> dict[str, PersistentQuery]:
         """The persistent queries by id."""
         return self._queries.by_id
+
+    def sandbox(self) -> KsqlEngine:
+        """An engine that knows what this one knows, to try statements in without any effect."""
+        other = KsqlEngine(
+            functions=self.functions,
+            formats=self._format_factory,
+            topics=SandboxTopics(self.topics),
+            registry=None if self._registry is None else SandboxRegistry(self._registry),
+            config=self.settings.values,
+            metastore=self.metastore.copy(),
+        )
+        other.queries.update({name: replace(each) for name, each in self.queries.items()})
+        return other
 
     # Statements.
 
@@ -191,7 +209,7 @@ class KsqlEngine:
         """Execute all statements of a script; variables are replaced as they are defined."""
         session = session or Session()
         results = []
-        for parsed in self.parse(parser.substitute(sql, session.variables)):
+        for parsed in self.parse(substitute(sql, session.variables)):
             statement = self.prepare(parsed)
             results.append(self.execute(statement, parsed.text, session))
         return results
@@ -304,7 +322,7 @@ class KsqlEngine:
             )
         _check_compatible(plan, target)
         wanted = insert_query_id(statement.properties)
-        query_id = f"INSERTQUERY_{self._queries.new_id()}" if wanted is None else wanted.upper()
+        query_id = f"INSERTQUERY_{self._queries.new_id()}" if wanted is None else wanted
         if query_id in self.queries:
             raise KsqlException(f"Query ID '{query_id}' already exists.")
         started = self._queries.start(query_id, sql, plan, settings, sink=target.name)
@@ -341,6 +359,11 @@ class KsqlEngine:
             chosen = list(self.queries.values())
         elif statement.query_id in self.queries:
             chosen = [self.queries[statement.query_id]]
+            if chosen[0].sink is None:
+                raise KsqlException(
+                    f"Cannot {statement.action.lower()} query '{statement.query_id}' because it is "
+                    "linked to a source table."
+                )
         else:
             raise KsqlException(f"Unknown queryId: {statement.query_id}")
         for query in chosen:
@@ -357,7 +380,10 @@ class KsqlEngine:
         if statement.query_id is not None:
             query = self.queries.get(statement.query_id)
             if query is None:
-                raise KsqlException(f"Query with id:{statement.query_id} does not exist")
+                raise KsqlException(
+                    f"Query with id:{statement.query_id} does not exist, use SHOW QUERIES to view "
+                    "the full set of queries."
+                )
             return self.lister.explain(query)
         inner = statement.statement
         if not isinstance(inner, Query | CreateAsSelect | InsertInto):

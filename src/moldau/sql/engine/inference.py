@@ -79,7 +79,43 @@ class Inference:
                 )
         elif has_columns or not inferred:
             return None
-        return self.columns(properties.topic, schema_id, info, properties, is_key=is_key)
+        columns = self.columns(properties.topic, schema_id, info, properties, is_key=is_key)
+        if not str(properties.get(f"{side}_SCHEMA_FULL_NAME") or "").strip():
+            self._check_one_definition(properties.topic, schema_id, is_key=is_key)
+        return columns
+
+    def _check_one_definition(self, topic: str, schema_id: int | None, *, is_key: bool) -> None:
+        """Of a file with several messages the statement has to say which one it means."""
+        kind, text = self._fetched(topic, schema_id, is_key=is_key)
+        if kind != "PROTOBUF":
+            return
+        # The library behind it is an extra, and takes a while to import.
+        from moldau.data.protobuf.parser import parse_text
+
+        file = parse_text(text)
+        names = [f"{file.package}.{each.name}".lstrip(".") for each in file.types]
+        if len(names) > 1:
+            side = "Key" if is_key else "Value"
+            listed = "\n".join(f"- {each}" for each in names)
+            raise KsqlException(
+                f"{side} schema has multiple schema definitions. \n\n{listed}\n\nPlease specify a "
+                f"schema full name in the WITH clause using {side.upper()}_SCHEMA_FULL_NAME"
+            )
+
+    def _fetched(
+        self, topic: str | None, schema_id: int | None, *, is_key: bool
+    ) -> tuple[str, str]:
+        """Type and text of a topic's latest schema, or of the schema with an id."""
+        registry = self._registry
+        try:
+            if registry is None:
+                raise LookupError(topic)
+            if schema_id is not None:
+                return registry.by_id(schema_id)
+            _, kind, text = registry.latest(subject(topic or "", is_key=is_key))
+            return kind, text
+        except LookupError:
+            raise _not_found(topic, schema_id, is_key=is_key) from None
 
     def columns(
         self,
@@ -91,14 +127,8 @@ class Inference:
         is_key: bool,
     ) -> list[tuple[str, SqlType]]:
         """The columns of a topic's latest schema, or of the schema with an id."""
-        registry = self._need_registry(topic or "", info)
-        try:
-            if schema_id is None:
-                _, kind, text = registry.latest(subject(topic or "", is_key=is_key))
-            else:
-                kind, text = registry.by_id(schema_id)
-        except LookupError:
-            raise _not_found(topic, schema_id, is_key=is_key) from None
+        self._need_registry(topic or "", info)
+        kind, text = self._fetched(topic, schema_id, is_key=is_key)
         found = self._formats.of(info)
         expected = _registry_type(info.name)
         if kind != expected:
@@ -201,6 +231,11 @@ class Inference:
             registry.register(name, kind, text)
         except (KsqlException, DataError, SchemaError, LookupError) as error:
             raise KsqlException(f"Could not register schema for topic: {error}") from error
+
+    def forget(self, topic: str, info: FormatInfo, *, is_key: bool) -> None:
+        """Delete the schemas of a topic that was deleted."""
+        if self._registry is not None and self._formats.of(info).supports(_INFERENCE):
+            self._registry.delete(subject(topic, is_key=is_key))
 
     def _need_registry(self, topic: str, info: FormatInfo) -> SchemaRegistry:
         if self._registry is None:

@@ -17,13 +17,12 @@ from moldau.sql.topology.serdes import Serdes
 from moldau.sql.types import SqlType
 
 
-def target_of(statement: InsertValues, metastore: MetaStore) -> DataSource:
+def target_of(name: str, metastore: MetaStore) -> DataSource:
     """The source that values are inserted into."""
-    source = metastore.source(statement.target)
+    source = metastore.source(name)
     if source is None:
         raise KsqlException(
-            f"Cannot insert values into an unknown stream/table: `{statement.target}`"
-            f"{metastore.hint(statement.target)}"
+            f"Cannot insert values into an unknown stream/table: `{name}`{metastore.hint(name)}"
         )
     if source.is_source:
         raise KsqlException(
@@ -69,7 +68,7 @@ def insert_values(
     statement: InsertValues, metastore: MetaStore, functions: Functions, serdes: Serdes
 ) -> Inserted:
     """The record of an INSERT VALUES statement."""
-    source = target_of(statement, metastore)
+    source = target_of(statement.target, metastore)
     values = resolved_values(statement, source, functions)
     schema = source.schema
     if source.kind == "TABLE":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -41,6 +42,9 @@ _OPERATIONS = {
     "Union": "UNION",
 }
 
+#: Names of settings whose values nobody else may see.
+_SECRET = re.compile(r"password|secret|jaas|token|user\.info|credential|keystore\.key$")
+
 
 class Lister:
     """Looks at an engine's sources, queries, functions and settings."""
@@ -67,7 +71,7 @@ class Lister:
                 return Listing("tables", self._sources("TABLE", extended=statement.extended))
             case "QUERIES" if statement.extended:
                 rows = [self.explain(each).rows[0] for each in self._queries.values()]
-                return Listing("queryDescriptions", rows)
+                return Listing("query_descriptions", rows)
             case "QUERIES":
                 return Listing("queries", [_query(each) for each in self._queries.values()])
             case "TOPICS":
@@ -90,7 +94,12 @@ class Lister:
                 return Listing(
                     "properties",
                     [
-                        {"name": name, "scope": "KSQL", "value": str(value), "editable": True}
+                        {
+                            "name": name,
+                            "scope": "KSQL",
+                            "value": "[hidden]" if _SECRET.search(name) else str(value),
+                            "editable": True,
+                        }
                         for name, value in sorted(settings.values.items())
                     ],
                 )
@@ -166,13 +175,19 @@ class Lister:
             "fields": [field_info(each) for each in source.schema.columns],
             "type": source.kind,
             "timestamp": "" if source.timestamp is None else source.timestamp.name,
+            "statistics": "",
+            "errorStats": "",
             "extended": extended,
             "keyFormat": source.key_format.format.name,
             "valueFormat": source.value_format.format.name,
             "topic": source.topic,
             "partitions": self._topics.partitions(source.topic) or 0,
+            "replication": 0,
             "statement": source.sql,
+            "queryOffsetSummaries": [],
             "sourceConstraints": self._metastore.readers(source.name),
+            "clusterStatistics": [],
+            "clusterErrorStats": [],
         }
 
     def _function(self, name: str) -> dict[str, Any]:
@@ -186,6 +201,7 @@ class Lister:
                     {
                         "name": each.name,
                         "type": str(each.type),
+                        "description": "",
                         "isVariadic": each.variadic,
                     }
                     for each in overload.signature.parameters
@@ -199,6 +215,7 @@ class Lister:
             "name": declared.name.upper(),
             "description": declared.description,
             "author": declared.author,
+            "version": "",
             "path": declared.path,
             "type": (self._functions.kind(name) or "scalar").upper(),
             "functions": overloads,
@@ -207,9 +224,11 @@ class Lister:
     def explain(self, query: PersistentQuery) -> Listing:
         """The plan and the topology of a query."""
         sink = None if query.sink is None else self._metastore.source(query.sink)
+        window = None if sink is None else sink.key_format.window
         row = {
             "id": query.id,
             "statementText": query.sql,
+            "windowType": None if window is None else window.kind,
             "fields": [field_info(each) for each in query.plan.schema.columns],
             "sources": [each.name for each in query.sources],
             "sinks": [] if query.sink is None else [query.sink],
@@ -218,9 +237,13 @@ class Lister:
             "executionPlan": plan_summary(query.plan.step, query.id)
             if query.spark is None
             else str(query.spark),
-            "queryType": "PERSISTENT",
-            "state": query.state,
-            "overriddenProperties": query.settings,
+            "overriddenProperties": query.overrides,
+            "ksqlHostQueryStatus": {},
+            "queryType": "PERSISTENT" if query.id in self._queries else "PUSH",
+            "queryErrors": [],
+            "tasksMetadata": [],
+            "state": query.state if query.id in self._queries else None,
+            "consumerGroupId": query.application_id,
         }
         return Listing("queryDescription", [row])
 
@@ -244,6 +267,7 @@ def _query(query: PersistentQuery) -> dict[str, Any]:
         "sinks": [] if query.sink is None else [query.sink],
         "sinkKafkaTopics": [] if query.plan.sink is None else [query.plan.sink.topic],
         "id": query.id,
+        "statusCount": {query.state: 1},
         "queryType": "PERSISTENT",
         "state": query.state,
     }

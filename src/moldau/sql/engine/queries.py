@@ -131,7 +131,7 @@ class Queries:
             topic_prefix=settings.text(names.TOPIC_PREFIX),
             wrap_single_values=settings.optional_flag(names.WRAP_SINGLE_VALUES),
             suppress_enabled=settings.flag(names.SUPPRESS_ENABLED),
-            partitions=self._topics.counts(),
+            partitions=self._topics.partitions,
         )
         return QueryPlanner(analysis, context, plan_settings).plan()
 
@@ -163,6 +163,7 @@ class Queries:
             application_id=application_id,
             sink=sink,
             settings=settings.values,
+            overrides=settings.overrides,
         )
         self.by_id[query_id] = query
         return Started(query, before)

@@ -32,6 +32,8 @@ class PersistentQuery:
     is_insert: bool = False
     state: str = "RUNNING"
     settings: dict[str, Any] = field(default_factory=dict)
+    #: Those of the settings that the statement's session had set.
+    overrides: dict[str, Any] = field(default_factory=dict)
     #: With ENGINE='spark-sql': the same query for Spark.
     spark: SparkPlan | None = None
 

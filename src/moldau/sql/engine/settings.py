@@ -41,15 +41,21 @@ _DEFAULTS: dict[str, Any] = {
 class Settings:
     """Values by name. `with_overrides` is what a statement sees."""
 
-    def __init__(self, values: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self, values: Mapping[str, Any] | None = None, overrides: Mapping[str, Any] | None = None
+    ) -> None:
         self._values = dict(values or {})
+        #: What a session has set.
+        self.overrides = dict(overrides or {})
 
     @property
     def values(self) -> dict[str, Any]:
         return dict(self._values)
 
     def with_overrides(self, overrides: Mapping[str, Any]) -> Settings:
-        return Settings({**self._values, **overrides}) if overrides else self
+        if not overrides:
+            return self
+        return Settings({**self._values, **overrides}, {**self.overrides, **overrides})
 
     def get(self, name: str) -> Any:
         return self._values.get(name, _DEFAULTS.get(name))

@@ -15,6 +15,7 @@ from moldau.sql.formats import common, connect_schemas, connect_values, register
 from moldau.sql.formats.avro_flat import flat_reader, flat_writer
 from moldau.sql.formats.avro_values import reader, writer
 from moldau.sql.formats.common import CallableSerde, Row
+from moldau.sql.formats.registered import PREFIX_SIZE
 from moldau.sql.ports import Feature, RowSerde, SchemaRegistry, references_of
 from moldau.sql.types import Column, SqlType
 
@@ -115,18 +116,31 @@ class AvroFormat:
                 return None
             return ids.prefix(topic) + encode(value)
 
-        guarded = registered.writing(write)
+        guarded, prefixes = registered.writing(write), ids.prefixes
 
         def write_flat(topic: str, row: Row) -> bytes | None:
             try:
-                return flat(ids.prefix(topic), row)  # type: ignore[misc]
+                return flat(prefixes.get(topic) or ids.prefix(topic), row)  # type: ignore[misc]
             except Exception:
                 # The general way writes it, or says what is wrong.
                 return guarded(topic, row)
 
+        general, readers = (
+            registered.reading(schemas.read, single=single is not None),
+            schemas.readers,
+        )
+
+        def read_row(topic: str, data: bytes) -> Row | None:
+            try:
+                found: Row | None = readers[data[:PREFIX_SIZE]](data[PREFIX_SIZE:])
+                return found
+            except Exception:
+                # A schema that is met first; or the general way says what is wrong.
+                return general(topic, data)
+
         return CallableSerde(
             guarded if flat is None else write_flat,
-            registered.reading(schemas.read, single=single is not None),
+            read_row if single is None else general,
             len(columns),
         )
 

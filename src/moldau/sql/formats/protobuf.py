@@ -277,3 +277,9 @@ class ProtobufNoRegistryFormat:
             registered.reading(read, single=single is not None),
             len(columns),
         )
+
+
+def message_schema(columns: Sequence[Column]) -> str:
+    """The schema of rows that are written without a registry."""
+    schema = connect_schemas.schema_of(columns, frozenset())
+    return _data({}).from_connect_schema(schema).canonical_text

@@ -44,12 +44,13 @@ class IdWriter:
         self._text = text
         self._suffix = "-key" if is_key else "-value"
         self._fixed = None if schema_id is None else _PREFIX.pack(MAGIC_ID, schema_id)
-        self._prefixes: dict[str, bytes] = {}
+        #: By topic, as far as they are known.
+        self.prefixes: dict[str, bytes] = {}
 
     def prefix(self, topic: str) -> bytes:
         if self._fixed is not None:
             return self._fixed
-        found = self._prefixes.get(topic)
+        found = self.prefixes.get(topic)
         if found is None:
             if self._registry is None:
                 raise SerdeError(
@@ -57,7 +58,7 @@ class IdWriter:
                 )
             subject = topic + self._suffix
             schema_id = self._registry.register(subject, self._schema_type, self._text)
-            found = self._prefixes[topic] = _PREFIX.pack(MAGIC_ID, schema_id)
+            found = self.prefixes[topic] = _PREFIX.pack(MAGIC_ID, schema_id)
         return found
 
 
@@ -70,20 +71,20 @@ class SchemaReader:
         self._registry = registry
         self._make = make
         #: By the first bytes of a record, which hold the id.
-        self._readers: dict[bytes, Callable[[bytes], Any]] = {}
+        self.readers: dict[bytes, Callable[[bytes], Any]] = {}
 
     def read(self, data: bytes) -> Any:
-        reader = self._readers.get(data[:PREFIX_SIZE])
+        reader = self.readers.get(data[:PREFIX_SIZE])
         if reader is None:
             schema_id, _ = split(data)
             if self._registry is None:
                 raise SerdeError(
                     "ksql.schema.registry.url is not set: the format needs a Schema Registry"
                 )
-            if len(self._readers) >= _SCHEMAS_MAX:
-                self._readers.clear()
+            if len(self.readers) >= _SCHEMAS_MAX:
+                self.readers.clear()
             reader = self._make(*self._registry.by_id(schema_id))
-            self._readers[data[:PREFIX_SIZE]] = reader
+            self.readers[data[:PREFIX_SIZE]] = reader
         return reader(data[PREFIX_SIZE:])
 
 

@@ -10,7 +10,14 @@ from moldau.sql.analysis.names import AliasGenerator, join_alias
 from moldau.sql.errors import KsqlException
 from moldau.sql.expressions.compiled import Select
 from moldau.sql.planning import building
-from moldau.sql.planning.node import Built, Contains, Node, PlanContext, keys_missing
+from moldau.sql.planning.node import (
+    Built,
+    Contains,
+    Node,
+    PartitionCount,
+    PlanContext,
+    keys_missing,
+)
 from moldau.sql.planning.steps import ForeignKeyJoinStep, JoinStep
 from moldau.sql.ports import Functions
 from moldau.sql.sources.data_source import FormatInfo, KeyFormat
@@ -255,7 +262,7 @@ class JoinNode(JoiningNode):
         key_name: str | None,
         foreign_key: Expression | None,
         is_last: bool,
-        partitions: dict[str, int],
+        partitions: PartitionCount,
     ) -> None:
         self._synthetic = key_name is None and foreign_key is None
         if self._synthetic:
@@ -306,7 +313,7 @@ class JoinNode(JoiningNode):
 
     # Columns.
 
-    def partitions(self, count: dict[str, int]) -> int:
+    def partitions(self, count: PartitionCount) -> int:
         return self.parents[1].partitions(count)
 
     def _leaves(self) -> list[Node]:

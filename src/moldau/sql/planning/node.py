@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NoReturn, Protocol
 
@@ -16,6 +16,9 @@ from moldau.sql.syntax.expressions import ColumnRef, Expression
 from moldau.sql.syntax.formatting import text
 from moldau.sql.syntax.statements import SourceKind
 from moldau.sql.types import Column
+
+#: How many partitions a topic has; None if it does not exist.
+PartitionCount = Callable[[str], int | None]
 
 
 class Contains(Protocol):
@@ -74,7 +77,7 @@ class Node:
         """The leftmost source."""
         return next(self.source_nodes()).data_source
 
-    def partitions(self, count: dict[str, int]) -> int:
+    def partitions(self, count: PartitionCount) -> int:
         """How many partitions the rows come in, by topic."""
         return self.parents[0].partitions(count)
 

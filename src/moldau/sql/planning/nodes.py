@@ -15,7 +15,15 @@ from moldau.sql.errors import KsqlException, grammatical
 from moldau.sql.expressions.compiled import Select
 from moldau.sql.expressions.types_of import ExpressionTypes
 from moldau.sql.planning import building
-from moldau.sql.planning.node import Built, Contains, Node, PlanContext, keys_missing, ordered_names
+from moldau.sql.planning.node import (
+    Built,
+    Contains,
+    Node,
+    PartitionCount,
+    PlanContext,
+    keys_missing,
+    ordered_names,
+)
 from moldau.sql.planning.projection import Projection, projection_schema, select_expressions
 from moldau.sql.planning.steps import SourceStep
 from moldau.sql.ports import Functions
@@ -60,8 +68,8 @@ class DataSourceNode(Node):
     def source_nodes(self) -> Iterator[Node]:
         yield self
 
-    def partitions(self, count: dict[str, int]) -> int:
-        return count.get(self._source.topic, 1)
+    def partitions(self, count: PartitionCount) -> int:
+        return count(self._source.topic) or 1
 
     def resolve_star(self, source: str | None) -> list[str]:
         return ordered_names(self.schema.value, self.schema)

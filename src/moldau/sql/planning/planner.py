@@ -20,7 +20,7 @@ from moldau.sql.planning.joins import (
     RekeyNode,
     join_tree,
 )
-from moldau.sql.planning.node import Node, PlanContext
+from moldau.sql.planning.node import Node, PartitionCount, PlanContext
 from moldau.sql.planning.nodes import (
     AggregateNode,
     DataSourceNode,
@@ -59,7 +59,7 @@ class PlanSettings:
     wrap_single_values: bool | None = None
     suppress_enabled: bool = True
     #: Partitions of the topics that exist.
-    partitions: dict[str, int]
+    partitions: PartitionCount
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, NamedTuple
 
 from moldau.sql.analysis.analysis import Analysis
 from moldau.sql.analysis.magic import parse_partial, with_timestamps
@@ -26,6 +26,7 @@ from moldau.sql.sources.schema import (
     key_column,
 )
 from moldau.sql.syntax.expressions import (
+    COMPARISONS,
     ColumnRef,
     Comparison,
     Dereference,
@@ -40,7 +41,7 @@ from moldau.sql.syntax.formatting import text
 from moldau.sql.syntax.statements import AllColumns, SingleColumn, StructAll
 from moldau.sql.types import BIGINT, BYTES, STRING, Column, StructType
 
-_HELP = (
+HELP = (
     " See https://cnfl.io/queries for more info.\n"
     "Add EMIT CHANGES if you intended to issue a push query."
 )
@@ -63,6 +64,15 @@ class KeyLookup:
     key: tuple[Any, ...]
     start: Bounds = field(default_factory=Bounds)
     end: Bounds = field(default_factory=Bounds)
+
+
+class _WindowBound(NamedTuple):
+    """A comparison with WINDOWSTART or WINDOWEND, which stands at the left of the operator."""
+
+    name: str
+    operator: str
+    other: Expression
+    node: Comparison
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,15 +120,15 @@ def _validate(analysis: Analysis, settings: PullSettings) -> None:
     ]
     for found, clause in unsupported:
         if found:
-            raise KsqlException(f"Pull queries don't support {clause} clauses.{_HELP}")
+            raise KsqlException(f"Pull queries don't support {clause} clauses.{HELP}")
     if query.limit is not None and not settings.limits:
         raise KsqlException(
             "LIMIT clause in pull queries is currently disabled. You can enable them by setting "
-            f"ksql.query.pull.limit.clause.enabled=true.{_HELP}"
+            f"ksql.query.pull.limit.clause.enabled=true.{HELP}"
         )
     if query.limit is not None and query.limit < 0:
         raise KsqlException(
-            f"Pull queries don't support negative integers in the LIMIT clause.{_HELP}"
+            f"Pull queries don't support negative integers in the LIMIT clause.{HELP}"
         )
     selected = [each.expression for each in query.select if isinstance(each, SingleColumn)]
     for clause, expressions in (
@@ -134,7 +144,7 @@ def _validate(analysis: Analysis, settings: PullSettings) -> None:
         if bad:
             raise KsqlException(
                 f"Pull queries don't support the following columns in {clause} clauses: "
-                f"{', '.join(bad)}\n{_HELP}"
+                f"{', '.join(bad)}\n{HELP}"
             )
 
 
@@ -148,7 +158,7 @@ def invalid_where(message: str, *, windowed: bool) -> KsqlException:
             "LESS_THAN_OR_EQUAL]"
         )
     return KsqlException(
-        f"{message}. {_HELP}\nPull queries require a WHERE clause that:\n"
+        f"{message}. {HELP}\nPull queries require a WHERE clause that:\n"
         " - includes a key equality expression, e.g. `SELECT * FROM X WHERE <key-column> = Y;`.\n"
         " - in the case of a multi-column key, is a conjunction of equality expressions that "
         "cover all key columns.\n"
@@ -257,22 +267,29 @@ class _Planner:
     def _lookups(self, where: Expression) -> list[KeyLookup | KeyRange] | None:
         """What to look up; None where all rows must be looked at."""
         found: list[KeyLookup | KeyRange] = []
-        scan = False
+        windows: list[list[_WindowBound]] = []
         for alternative in alternatives(where):
-            one = self._alternative(alternative)
-            scan = scan or one is None
-            if one is not None:
-                found.append(one)
-        return None if scan else found
+            bounds: list[_WindowBound] = []
+            one = self._alternative(alternative, bounds)
+            if one is None:
+                return None
+            found.append(one)
+            windows.append(bounds)
+        return [
+            self._bounded(one, bounds) if isinstance(one, KeyLookup) else one
+            for one, bounds in zip(found, windows, strict=True)
+        ]
 
     def _scan(self, message: str) -> None:
         if not self._settings.table_scans:
             raise invalid_where(message, windowed=self._windowed)
 
-    def _alternative(self, node: Expression) -> KeyLookup | KeyRange | None:
+    def _alternative(
+        self, node: Expression, bounds: list[_WindowBound]
+    ) -> KeyLookup | KeyRange | None:
+        """What one alternative looks up; its bounds of windows are added to the list."""
         equal: dict[str, Any] = {}
         ranges: dict[str, tuple[str, Any]] = {}
-        bounds = {WINDOWSTART: Bounds(), WINDOWEND: Bounds()}
         scan = False
         for each in conjuncts(node):
             if isinstance(each, Like):
@@ -301,8 +318,7 @@ class _Planner:
             )
             return None
         if all(name in equal for name in keys):
-            key = tuple(equal[name] for name in keys)
-            return KeyLookup(key, bounds[WINDOWSTART], bounds[WINDOWEND])
+            return KeyLookup(tuple(equal[name] for name in keys))
         if len(keys) == 1 and self._schema.key[0].type in (STRING, BYTES):
             operator, value = ranges[keys[0]]
             return KeyRange(operator, (value,))
@@ -313,7 +329,7 @@ class _Planner:
         node: Comparison,
         equal: dict[str, Any],
         ranges: dict[str, tuple[str, Any]],
-        bounds: dict[str, Bounds],
+        bounds: list[_WindowBound],
     ) -> bool:
         """Note what a comparison says; whether it needs a scan."""
         right_is_column = isinstance(node.right, ColumnRef)
@@ -329,7 +345,14 @@ class _Planner:
         if right_is_column:
             operator = _INVERTED.get(operator, operator)
         if column.name in WINDOW_BOUNDS:
-            self._bound(column.name, operator, other, bounds)
+            if node.operator not in _BOUND_OPERATORS:
+                kind = COMPARISONS.get(node.operator, node.operator)
+                raise invalid_where(f"Unsupported `{column.name}` bounds: {kind}", windowed=True)
+            if not self._windowed:
+                raise invalid_where(
+                    "Cannot use WINDOWSTART/WINDOWEND on non-windowed source", windowed=False
+                )
+            bounds.append(_WindowBound(column.name, operator, other, node))
             return False
         if not self._schema.is_key(column.name):
             return False
@@ -367,29 +390,38 @@ class _Planner:
             raise KsqlException(f"Primary key columns can not be NULL: {text(node)}")
         return value
 
-    def _bound(
-        self, name: str, operator: str, other: Expression, bounds: dict[str, Bounds]
-    ) -> None:
-        if operator not in _BOUND_OPERATORS:
-            raise invalid_where(f"Unsupported `{name}` bounds: {operator}", windowed=True)
-        if not self._windowed:
-            raise invalid_where(
-                "Cannot use WINDOWSTART/WINDOWEND on non-windowed source", windowed=False
-            )
-        time = self._time(other, name)
-        before = bounds[name]
-        low, high = before.low, before.high
-        if operator in ("=", ">", ">="):
-            new = time + 1 if operator == ">" else time
-            low = new if low is None else max(low, new)
-        if operator in ("=", "<", "<="):
-            new = time - 1 if operator == "<" else time
-            high = new if high is None else min(high, new)
-        bounds[name] = Bounds(low, high)
+    def _bounded(self, lookup: KeyLookup, found: list[_WindowBound]) -> KeyLookup:
+        """With bounds of WINDOWSTART and WINDOWEND: one equality, or one bound on each side."""
+        times: dict[str, dict[str, int]] = {WINDOWSTART: {}, WINDOWEND: {}}
+        for name, operator, other, node in found:
+            time = self._time(other, name)
+            if operator in ("<", ">"):
+                time += 1 if operator == ">" else -1
+            kind, seen = operator[0], times[name]
+            is_first = kind not in seen
+            seen.setdefault(kind, time)
+            if "=" in seen and len(seen) > 1:
+                raise invalid_where(
+                    f"`{text(node)}` cannot be combined with other `{name}` bounds", windowed=True
+                )
+            if not is_first:
+                raise invalid_where(
+                    f"Duplicate `{name}` bounds on: {COMPARISONS[kind]}", windowed=True
+                )
+        start, end = (
+            Bounds(seen.get("=", seen.get(">")), seen.get("=", seen.get("<")))
+            for seen in times.values()
+        )
+        return replace(lookup, start=start, end=end)
 
     def _time(self, other: Expression, name: str) -> int:
         if isinstance(other, StringLiteral):
-            return parse_partial(other.value)
+            try:
+                return parse_partial(other.value)
+            except KsqlException as error:
+                raise invalid_where(
+                    f"Failed to parse datetime: {other.value}", windowed=True
+                ) from error
         try:
             value = constant(other, BIGINT, name, self._functions, "pull query window bounds")
         except KsqlException:

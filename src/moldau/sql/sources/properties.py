@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -52,6 +53,8 @@ _SOURCE_ONLY = {
 _QUERY_ONLY = {"ENGINE": "STRING"}
 _ENGINES = ("streams", "spark-sql")
 _INSERT = {"QUERY_ID": "STRING"}
+_RESERVED_IDS = ("INSERTQUERY_", "CTAS_", "CSAS_", "CST_")
+_QUERY_ID = re.compile("[A-Z0-9_]+", re.ASCII)
 _RANGES = {"INT": 31, "SHORT": 15, "LONG": 63}
 _WINDOW_TYPES = ("SESSION", "HOPPING", "TUMBLING")
 _PROTOBUF = ("PROTOBUF", "PROTOBUF_NOSR")
@@ -195,7 +198,19 @@ def avro_name(source: str) -> str:
 def insert_query_id(literals: Mapping[str, Literal]) -> str | None:
     """The QUERY_ID of INSERT INTO ... WITH (QUERY_ID = '...')."""
     found = _parsed(literals, _INSERT).get("QUERY_ID")
-    return None if found is None else str(found)
+    if found is None:
+        return None
+    name = str(found).upper()
+    if name.startswith(_RESERVED_IDS):
+        raise KsqlException(
+            f"Query IDs must not start with a reserved query ID prefix "
+            f"({', '.join(_RESERVED_IDS)}). Got '{name}'."
+        )
+    if not _QUERY_ID.fullmatch(name):
+        raise KsqlException(
+            f"Query IDs may contain only alphanumeric characters and '_'. Got: '{name}'"
+        )
+    return name
 
 
 def _parsed(literals: Mapping[str, Literal], allowed: Mapping[str, str]) -> dict[str, Any]:

@@ -7,9 +7,9 @@ a type that it uses.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
+from moldau.data.errors import DataError
 from moldau.sql.errors import TOO_LARGE, KsqlException, ParseFailedException, ParsingException
 from moldau.sql.syntax.cursor import Cursor
 from moldau.sql.syntax.expressions import Expression
@@ -69,7 +69,7 @@ def _skip(cursor: Cursor, test_statements: bool) -> None:
             raise
         cursor.index = start
         _to_end(cursor)
-    except (KsqlException, RecursionError):
+    except (KsqlException, DataError, RecursionError):
         cursor.index = start
         _to_end(cursor)
 
@@ -91,7 +91,7 @@ def prepare(
         return StatementParser(cursor, resolve_type, test_statements=test_statements).statement()
     except ParseFailedException:
         raise
-    except KsqlException as error:
+    except (KsqlException, DataError) as error:
         raise ParseFailedException(f"Failed to prepare statement: {error}", parsed.text) from error
     except RecursionError as error:
         raise ParseFailedException(
@@ -105,20 +105,3 @@ def parse_expression(text: str, resolve_type: TypeResolver = _no_types) -> Expre
     found = StatementParser(cursor, resolve_type).expression()
     cursor.expect(EOF)
     return found
-
-
-def substitute(sql: str, variables: Mapping[str, str]) -> str:
-    """The text with ${name} replaced. In a string literal or a name the value stands as it is."""
-    if "${" not in sql:
-        return sql
-    by_name = {name.upper(): value for name, value in variables.items()}
-    for name, value in by_name.items():
-        start = 0
-        lowered = sql.upper()
-        pieces = []
-        mark = "${" + name + "}"
-        while (found := lowered.find(mark, start)) >= 0:
-            pieces.append(sql[start:found] + value)
-            start = found + len(mark)
-        sql = "".join([*pieces, sql[start:]])
-    return sql

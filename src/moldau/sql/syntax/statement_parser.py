@@ -10,6 +10,7 @@ from moldau.sql.syntax.create_parser import CreateParser
 from moldau.sql.syntax.cursor import Cursor, unquote
 from moldau.sql.syntax.expression_parser import ExpressionParser
 from moldau.sql.syntax.expressions import Expression, IntegerLiteral, Position
+from moldau.sql.syntax.lexer import KEYWORDS
 from moldau.sql.syntax.query_parser import QueryParser, source_name
 from moldau.sql.syntax.statements import (
     AlterSource,
@@ -199,13 +200,18 @@ class StatementParser:
     def _define(self, position: Position) -> Statement:
         at = self._at
         at.next()
-        name = at.identifier_token().text
+        name = self._variable_name()
         at.expect("=")
         return DefineVariable(name=name, value=unquote(at.expect("STRING").text), position=position)
 
     def _undefine(self, position: Position) -> Statement:
         self._at.next()
-        return UndefineVariable(name=self._at.identifier_token().text, position=position)
+        return UndefineVariable(name=self._variable_name(), position=position)
+
+    def _variable_name(self) -> str:
+        """Any word: `${topic}` cannot be taken for a keyword."""
+        at = self._at
+        return (at.next() if at.kind in KEYWORDS else at.identifier_token()).text
 
     # What changes.
 

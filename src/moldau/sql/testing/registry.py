@@ -18,6 +18,9 @@ class MemoryRegistry:
             raise LookupError(f"Subject '{subject}' not found.")
         return versions[-1], *self._schemas[versions[-1]]
 
+    def delete(self, subject: str) -> None:
+        self._subjects.pop(subject, None)
+
     def by_id(self, schema_id: int) -> tuple[str, str]:
         if schema_id not in self._schemas:
             raise LookupError(f"Schema {schema_id} not found")

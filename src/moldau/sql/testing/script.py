@@ -22,8 +22,9 @@ from moldau.sql.ports import FormatFactory, Functions, SchemaRegistry
 from moldau.sql.sources.data_source import DataSource
 from moldau.sql.sources.properties import SourceProperties
 from moldau.sql.sources.schema import ROWTIME
-from moldau.sql.syntax.parser import ParsedStatement, substitute
+from moldau.sql.syntax.parser import ParsedStatement
 from moldau.sql.syntax.statements import AssertSource, AssertValues, RunScript, Statement
+from moldau.sql.syntax.variables import substitute
 from moldau.streams.hosts.driver import TopologyTestDriver
 from moldau.streams.machine.task import Handlers, skip_on_error
 from moldau.streams.records import Produced

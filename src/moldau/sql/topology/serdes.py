@@ -103,10 +103,11 @@ class _InternalSerde:
     application's id.
     """
 
-    __slots__ = ("_application_id", "_inner", "_topics")
+    __slots__ = ("_application_id", "_deserialize", "_serialize", "_topics")
 
     def __init__(self, inner: RowSerde, application_id: str) -> None:
-        self._inner = inner
+        self._serialize = inner.serialize
+        self._deserialize = inner.deserialize
         self._application_id = application_id
         #: A query has few stores and internal topics, and each row asks for the name of one.
         self._topics: dict[str, str] = {}
@@ -119,10 +120,10 @@ class _InternalSerde:
         return found
 
     def serialize(self, topic: str, value: tuple[Any, ...] | None) -> bytes | None:
-        return self._inner.serialize(self._topics.get(topic) or self._topic(topic), value)
+        return self._serialize(self._topics.get(topic) or self._topic(topic), value)
 
     def deserialize(self, topic: str, data: bytes | None) -> tuple[Any, ...] | None:
-        return self._inner.deserialize(self._topics.get(topic) or self._topic(topic), data)
+        return self._deserialize(self._topics.get(topic) or self._topic(topic), data)
 
 
 class SinkSerde:

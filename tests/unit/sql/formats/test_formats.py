@@ -50,6 +50,9 @@ class Registry:
         self.subjects[subject] = self.schemas.index((schema_type, text)) + 1
         return self.subjects[subject]
 
+    def delete(self, subject: str) -> None:
+        self.subjects.pop(subject, None)
+
     def by_id(self, schema_id: int) -> tuple[str, str]:
         return self.schemas[schema_id - 1]
 

@@ -25,7 +25,7 @@ from moldau.sql.client.errors import Error, InterfaceError
 from moldau.sql.client.http import SqlClient
 from moldau.sql.errors import KsqlException
 from moldau.sql.syntax.lexer import EOF, tokens
-from moldau.sql.syntax.parser import parse, prepare, substitute
+from moldau.sql.syntax.parser import parse, prepare
 from moldau.sql.syntax.statements import (
     DefineVariable,
     Query,
@@ -35,6 +35,7 @@ from moldau.sql.syntax.statements import (
     UndefineVariable,
     UnsetProperty,
 )
+from moldau.sql.syntax.variables import substitute
 
 __all__ = ["Shell"]
 

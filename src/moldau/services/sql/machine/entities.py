@@ -57,6 +57,17 @@ def current_status(
     }
 
 
+def terminated(text: str, query_id: str) -> Entity:
+    """A push query has ended."""
+    return {
+        "@type": "terminate_query",
+        "statementText": text,
+        "queryId": query_id,
+        "wasTerminated": True,
+        "warnings": [],
+    }
+
+
 #: Under which name an entity holds its rows.
 _ROWS = {
     "streams": "streams",
@@ -64,7 +75,7 @@ _ROWS = {
     "queries": "queries",
     "kafka_topics": "topics",
     "kafka_topics_extended": "topics",
-    "queryDescriptions": "queryDescriptions",
+    "query_descriptions": "queryDescriptions",
     "function_names": "functions",
     "variables": "variables",
     "source_descriptions": "sourceDescriptions",
@@ -78,8 +89,6 @@ def listing(text: str, found: Listing, overwritten: Mapping[str, Any]) -> Entity
         kind = "source_descriptions"
     entity: Entity = {"@type": kind, "statementText": text, "warnings": []}
     match kind:
-        case "queries":
-            entity["queries"] = [{**each, "statusCount": {each["state"]: 1}} for each in rows]
         case "type_list":
             entity["types"] = {each["name"]: each["schema"] for each in rows}
         case "properties":

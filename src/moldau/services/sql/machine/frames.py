@@ -13,9 +13,19 @@ from typing import Any, Final, Protocol
 
 from moldau.sql.types import Column
 
-__all__ = ["DELIMITED", "V1", "Frames", "Messages", "frames_of", "streamed_type", "whole"]
+__all__ = [
+    "DELIMITED",
+    "V1",
+    "V1_PROTOBUF",
+    "Frames",
+    "Messages",
+    "frames_of",
+    "streamed_type",
+    "whole",
+]
 
 V1: Final = "application/vnd.ksql.v1+json"
+V1_PROTOBUF: Final = "application/vnd.ksql.v1+protobuf"
 DELIMITED: Final = "application/vnd.ksqlapi.delimited.v1"
 
 Error = dict[str, Any]
@@ -61,13 +71,13 @@ def _header(query_id: str | None, columns: Sequence[Column]) -> str:
 
 
 class Lines:
-    """A line with the columns, then a line per row: /query-stream."""
+    """A line with the columns, then a line per row: /query-stream. Deleted rows are not shown."""
 
     def header(self, query_id: str | None, columns: Sequence[Column]) -> str:
         return _header(query_id, columns) + "\n"
 
     def row(self, columns: str, *, tombstone: bool = False) -> str:
-        return columns + "\n"
+        return "" if tombstone else columns + "\n"
 
     def end(self, message: str | None, error: Error | None) -> str:
         return "" if error is None else json.dumps(error) + "\n"
@@ -80,7 +90,7 @@ class Rows:
         return "[" + _header(query_id, columns)
 
     def row(self, columns: str, *, tombstone: bool = False) -> str:
-        return ",\n" + columns
+        return "" if tombstone else ",\n" + columns
 
     def end(self, message: str | None, error: Error | None) -> str:
         return "]\n" if error is None else ",\n" + json.dumps(error) + "]\n"
@@ -99,7 +109,7 @@ def streamed_type(accept: str | None, negotiated: str) -> str:
     as in ksqlDB: `application/json, */*` does not mean lines."""
     for each in (accept or "").split(","):
         name = each.partition(";")[0].strip().lower()
-        if name in (DELIMITED, V1, "application/json"):
+        if name in (DELIMITED, V1, V1_PROTOBUF, "application/json"):
             return name
     return negotiated
 
