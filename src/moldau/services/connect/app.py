@@ -40,6 +40,7 @@ from moldau.services.connect.api.connectors import ConnectorsApi
 from moldau.services.connect.api.plugins import PluginsApi
 from moldau.services.connect.api.table import routes
 from moldau.services.connect.api.worker import WorkerApi
+from moldau.services.connect.bulk import BulkRunner
 from moldau.services.connect.config import advertised_url, http_config
 from moldau.services.connect.fencing import Privileges
 from moldau.services.connect.group import GroupMember
@@ -96,6 +97,7 @@ class ConnectWorker:
             on_status=self._on_status,
             on_topic=self._on_topic,
             on_reconfiguration=lambda name: self.herder.on_reconfiguration(name),
+            bulk=lambda job: BulkRunner(job, config.settings.get("spark.deployment")),
         )
         self.privileges = Privileges(self.worker, self.configs)
         self._group: GroupMember | None = None

@@ -1,0 +1,200 @@
+"""Bulk sinks of Connect: connectors whose records a pipeline on Spark writes to tables."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from moldau.client import Admin, Consumer, NewTopic, Producer
+from moldau.pipelines import daemon
+from moldau.spark import ConnectServer
+from support.connect_workers import WorkerUnderTest, distributed_worker
+from support.waiting import eventually
+
+SECONDS_MAX = 300.0
+SCHEMA = {
+    "type": "struct",
+    "fields": [
+        {"field": "id", "type": "int64"},
+        {"field": "shop", "type": "string", "optional": True},
+        {"field": "card", "type": "string", "optional": True},
+        {"field": "tags", "type": "array", "items": {"type": "string"}, "optional": True},
+    ],
+}
+JSON = "org.apache.kafka.connect.json.JsonConverter"
+DROP_CARD = {
+    "transforms": "drop",
+    "transforms.drop.type": "org.apache.kafka.connect.transforms.ReplaceField$Value",
+    "transforms.drop.exclude": "card",
+}
+
+
+@pytest.fixture(scope="module")
+def deployment(tmp_path_factory: pytest.TempPathFactory, small: dict[str, str]) -> Iterator[Path]:
+    folder = tmp_path_factory.mktemp("bulk") / "spark"
+    folder.mkdir()
+    server = ConnectServer(folder, master="local[2]", conf=small, connector="moldau")
+    server.remember()
+    try:
+        yield folder
+    finally:
+        daemon.stop(folder)
+        server.stop()
+
+
+@pytest.mark.slow("a Spark server of its own starts")
+def test_connectors_write_tables_by_pipelines(
+    deployment: Path, bootstrap: str, tmp_path: Path
+) -> None:
+    with Admin({"bootstrap.servers": bootstrap}) as admin:
+        admin.create_topics([NewTopic("bulk-orders", 2, 1)])
+    send(bootstrap, range(100))
+    send_bytes(bootstrap, b"no JSON")
+    database = tmp_path / "shop.db"
+    common = {"topics": "bulk-orders", "value.converter": JSON, "trigger": "1 second", **DROP_CARD}
+    common |= {
+        "errors.tolerance": "all",
+        "errors.deadletterqueue.topic.name": "bulk-bad",
+        "errors.deadletterqueue.topic.replication.factor": "1",
+    }
+    delta = {**common, "connector.class": "DeltaSink", "path": str(tmp_path / "delta")}
+    by_key = {
+        **common,
+        "connector.class": "JdbcBulkSink",
+        "connection.url": f"jdbc:sqlite:{database}",
+        "table": "orders",
+        "pk.fields": "id",
+        "columns": "id BIGINT, shop STRING",
+        "transforms.drop.exclude": "card,tags",
+    }
+    with distributed_worker(bootstrap, "bulk", spark_deployment=str(deployment)) as worker:
+        assert worker.call("PUT", "/connectors/lake/config", delta).status == 201
+        assert worker.call("PUT", "/connectors/keyed/config", by_key).status == 201
+        eventually(
+            lambda: len(delta_rows(tmp_path)) == 100,
+            what="all rows in the Delta table",
+            seconds_max=SECONDS_MAX,
+        )
+        first = delta_rows(tmp_path)[7]
+        assert first == {"id": 7, "shop": "s7", "tags": ["a", "7"]}
+        eventually(
+            lambda: len(stored(database)) == 100,
+            what="all rows in the database",
+            seconds_max=SECONDS_MAX,
+        )
+        for name in ("lake", "keyed"):
+            worker.wait_for(name, "RUNNING", "RUNNING")
+        # The record that is no JSON is a dead letter of both, and holds nothing up.
+        assert dead_letters(bootstrap, 2) == [b"no JSON"] * 2
+        assert listed(bootstrap, deployment) >= {"connect-lake", "connect-keyed"}
+        eventually(
+            lambda: committed(worker, "lake") == 101,
+            what="offsets of all records",
+            seconds_max=SECONDS_MAX,
+        )
+
+        # Paused, nothing is written; resumed, it goes on from where it was.
+        assert worker.call("PUT", "/connectors/lake/pause").status == 202
+        worker.wait_for("lake", "PAUSED", "PAUSED")
+        eventually(
+            lambda: "connect-lake" not in listed(bootstrap, deployment),
+            what="the pipeline to be gone",
+            seconds_max=SECONDS_MAX,
+        )
+        send(bootstrap, range(90, 130))
+        eventually(
+            lambda: len(stored(database)) == 130, what="rows of 130 keys", seconds_max=SECONDS_MAX
+        )
+        assert len(delta_rows(tmp_path)) == 100
+        assert worker.call("PUT", "/connectors/lake/resume").status == 202
+        eventually(
+            lambda: len(delta_rows(tmp_path)) == 140,
+            what="the rows of the pause",
+            seconds_max=SECONDS_MAX,
+        )
+
+        # What cannot work fails the task, with the reason.
+        wrong = {**delta, "connector.class": "ParquetSink", "path": str(tmp_path / "delta.parquet")}
+        wrong["sink.compresion"] = "zstd"
+        assert worker.call("PUT", "/connectors/wrong/config", wrong).status == 201
+        worker.wait_for("wrong", "RUNNING", "FAILED")
+        status = worker.call("GET", "/connectors/wrong/status").body
+        assert "compresion" in status["tasks"][0]["trace"]
+
+        for name in ("lake", "keyed", "wrong"):
+            assert worker.call("DELETE", f"/connectors/{name}").status == 204
+        eventually(
+            lambda: not listed(bootstrap, deployment),
+            what="all pipelines to be gone",
+            seconds_max=SECONDS_MAX,
+        )
+
+
+def send(bootstrap: str, numbers: range) -> None:
+    with Producer({"bootstrap.servers": bootstrap}) as producer:
+        for number in numbers:
+            order = {"id": number, "shop": f"s{number}", "card": "4711", "tags": ["a", str(number)]}
+            value = json.dumps({"schema": SCHEMA, "payload": order}).encode()
+            producer.send("bulk-orders", value, partition=number % 2)
+
+
+def send_bytes(bootstrap: str, value: bytes) -> None:
+    with Producer({"bootstrap.servers": bootstrap}) as producer:
+        producer.send("bulk-orders", value, partition=0)
+
+
+def delta_rows(folder: Path) -> list[dict[str, Any]]:
+    from deltalake import DeltaTable
+    from deltalake.exceptions import TableNotFoundError
+
+    try:
+        table = DeltaTable(str(folder / "delta")).to_pyarrow_table()
+    except TableNotFoundError:
+        return []
+    rows: list[dict[str, Any]] = table.to_pylist()
+    return sorted(rows, key=lambda row: row["id"])
+
+
+def stored(database: Path) -> list[Any]:
+    connection = sqlite3.connect(database)
+    try:
+        return connection.execute("SELECT id, shop FROM orders").fetchall()
+    except sqlite3.OperationalError:
+        return []
+    finally:
+        connection.close()
+
+
+def dead_letters(bootstrap: str, count: int) -> list[bytes]:
+    found: list[bytes] = []
+    settings = {"bootstrap.servers": bootstrap, "group.id": "letters"}
+    with Consumer({**settings, "auto.offset.reset": "earliest"}) as consumer:
+        consumer.subscribe(["bulk-bad"])
+
+        def all_read() -> bool:
+            found.extend(record.value or b"" for record in consumer.poll(1.0))
+            return len(found) >= count
+
+        eventually(all_read, what="all dead letters", seconds_max=SECONDS_MAX)
+    return found
+
+
+def committed(worker: WorkerUnderTest, name: str) -> int:
+    """Of all partitions, as Connect's REST shows it."""
+    offsets = worker.call("GET", f"/connectors/{name}/offsets").body["offsets"]
+    return sum(each["offset"]["kafka_offset"] for each in offsets)
+
+
+def listed(bootstrap: str, deployment: Path) -> set[str]:
+    """The pipelines that `moldau pipelines list` shows, without connectors."""
+    command = [sys.executable, "-m", "moldau.cli", "pipelines", "list", "--json"]
+    command += ["--bootstrap-server", bootstrap, "--data", str(deployment)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+    return {each["name"] for each in json.loads(done.stdout) if each.get("kind") != "connector"}
