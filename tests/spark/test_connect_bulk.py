@@ -15,6 +15,7 @@ import pytest
 from moldau.client import Admin, Consumer, NewTopic, Producer
 from moldau.pipelines import daemon
 from moldau.spark import ConnectServer
+from support.cli import moldau_cli
 from support.connect_workers import WorkerUnderTest, distributed_worker
 from support.waiting import eventually
 
@@ -94,6 +95,10 @@ def test_connectors_write_tables_by_pipelines(
         # The record that is no JSON is a dead letter of both, and holds nothing up.
         assert dead_letters(bootstrap, 2) == [b"no JSON"] * 2
         assert listed(bootstrap, deployment) >= {"connect-lake", "connect-keyed"}
+        shown = moldau_cli("connect", "list", "--url", worker.url).out
+        assert "connect-lake" in shown
+        states = {each["name"]: each["state"] for each in worker.call("GET", "/pipelines").body}
+        assert states == {"connect-lake": "running", "connect-keyed": "running"}
         eventually(
             lambda: committed(worker, "lake") == 101,
             what="offsets of all records",

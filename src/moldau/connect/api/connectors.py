@@ -73,6 +73,8 @@ class Connector(ABC):
     ALIASES: tuple[str, ...] = ()
     #: Whether a setting that nothing reads is an error; otherwise it is named in the log.
     STRICT = False
+    #: Prefixes of settings that the connector hands on to something else, whatever they are called.
+    PASSED_ON: tuple[str, ...] = ()
     #: A sentence for `moldau connect plugins`.
     DESCRIPTION = ""
 

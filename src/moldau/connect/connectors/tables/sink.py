@@ -62,6 +62,7 @@ def _define_folder(config: ConfigDef, where: str) -> ConfigDef:
 class _TableSink(BulkSinkConnector):
     SETTINGS: ClassVar[ConfigDef]
     KIND: ClassVar[str]
+    PASSED_ON = (_SINK_OPTIONS,)
 
     @classmethod
     def config(cls) -> ConfigDef:
