@@ -100,8 +100,8 @@ kills: $(VENV)/.installed-test   ## SIGKILLs of a broker under a producer and a 
 
 .PHONY: connect-kills
 CONNECT_KILLS ?= 50
-connect-kills: $(VENV)/.installed-test parts   ## SIGKILLs of workers and targets during flows of Connect (CONNECT_KILLS=50 each, long)
-	PYTHONPATH=tests $(BIN)/python -m support.connect_kills --count $(CONNECT_KILLS) $(if $(SEED),--seed $(SEED))
+connect-kills: $(VENV)/.installed-test parts   ## SIGKILLs of workers and targets during flows of Connect (CONNECT_KILLS=50 each, ON_SPARK=1, long)
+	PYTHONPATH=tests $(BIN)/python -m support.connect_kills --count $(CONNECT_KILLS) $(if $(SEED),--seed $(SEED)) $(if $(ON_SPARK),--on-spark)
 
 .PHONY: streams-kills
 STREAMS_KILLS ?= 50
