@@ -181,6 +181,7 @@ tools:
 	command -v redis-server >/dev/null || wanted="$$wanted redis-server"; \
 	command -v chromium >/dev/null || wanted="$$wanted chromium"; \
 	[ -x /usr/sbin/mosquitto ] || wanted="$$wanted mosquitto"; \
+	[ -x /usr/sbin/rsyslogd ] || wanted="$$wanted rsyslog"; \
 	[ -x /usr/sbin/krb5kdc ] && command -v krb5-config >/dev/null \
 	  || wanted="$$wanted krb5-kdc krb5-admin-server krb5-user libkrb5-dev"; \
 	[ -x /usr/sbin/slapd ] || wanted="$$wanted slapd"; \

@@ -13,10 +13,15 @@ from typing import Any
 import pytest
 
 from moldau.client import Admin, Consumer, NewTopic, Producer
+from moldau.connect.connectors.hdfs.sink import CONFIG
+from moldau.connect.connectors.hdfs.storage import WebHdfs
 from moldau.pipelines import daemon
 from moldau.spark import ConnectServer
 from support.cli import moldau_cli
 from support.connect_workers import WorkerUnderTest, distributed_worker
+from support.java_servers import java_server_missing, running_hdfs
+from support.minio import Minio, minio_missing, running_minio
+from support.ports import free_port
 from support.waiting import eventually
 
 SECONDS_MAX = 300.0
@@ -142,12 +147,12 @@ def test_connectors_write_tables_by_pipelines(
         )
 
 
-def send(bootstrap: str, numbers: range) -> None:
+def send(bootstrap: str, numbers: range, *, topic: str = "bulk-orders") -> None:
     with Producer({"bootstrap.servers": bootstrap}) as producer:
         for number in numbers:
             order = {"id": number, "shop": f"s{number}", "card": "4711", "tags": ["a", str(number)]}
             value = json.dumps({"schema": SCHEMA, "payload": order}).encode()
-            producer.send("bulk-orders", value, partition=number % 2)
+            producer.send(topic, value, partition=number % 2)
 
 
 def send_bytes(bootstrap: str, value: bytes) -> None:
@@ -203,3 +208,101 @@ def listed(bootstrap: str, deployment: Path) -> set[str]:
     command += ["--bootstrap-server", bootstrap, "--data", str(deployment)]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
     return {each["name"] for each in json.loads(done.stdout) if each.get("kind") != "connector"}
+
+
+@pytest.mark.long("needs servers of `make parts`; Delta and a database are tested above")
+def test_every_kind_of_table(deployment: Path, bootstrap: str, tmp_path: Path) -> None:
+    """S3 and HDFS are real ones, where `make parts` has built them."""
+    if missing := minio_missing() or java_server_missing("hdfs"):
+        pytest.skip(missing)
+    with Admin({"bootstrap.servers": bootstrap}) as admin:
+        admin.create_topics([NewTopic("bulk-kinds", 2, 1)])
+    send(bootstrap, range(50), topic="bulk-kinds")
+    common = {
+        "topics": "bulk-kinds",
+        "value.converter": JSON,
+        "trigger": "1 second",
+        "transforms": "drop",
+        "transforms.drop.type": "org.apache.kafka.connect.transforms.ReplaceField$Value",
+        "transforms.drop.exclude": "card,tags",
+    }
+    rpc_port = free_port()
+    with (
+        running_minio() as minio,
+        running_hdfs(rpc_port) as hdfs,
+        distributed_worker(bootstrap, "kinds", spark_deployment=str(deployment)) as worker,
+    ):
+        bucket = minio.bucket()
+        warehouse = tmp_path / "warehouse"
+        connectors = {
+            "parquet": {"connector.class": "ParquetSink", "path": str(tmp_path / "parquet")},
+            "iceberg": {
+                "connector.class": "IcebergSink",
+                "path": str(warehouse),
+                "table": "shop.orders",
+            },
+            "s3": {"connector.class": "S3BulkSink", **minio.config(bucket)},
+            "s3-avro": {"connector.class": "S3BulkSink", "format": "avro", **minio.config(bucket)},
+            "hdfs": {"connector.class": "HdfsBulkSink", "hdfs.url": f"hdfs://127.0.0.1:{rpc_port}"},
+        }
+        for name, config in connectors.items():
+            made = worker.call("PUT", f"/connectors/{name}/config", {**common, **config})
+            assert made.status == 201, made.body
+        for name in connectors:
+            eventually(
+                lambda name=name: committed(worker, name) == 50,  # type: ignore[misc]
+                what=f"all records in {name}, {worker.call('GET', f'/connectors/{name}/status')}",
+                seconds_max=SECONDS_MAX,
+            )
+        wanted = [{"id": number, "shop": f"s{number}"} for number in range(50)]
+        assert by_id(parquet_rows(tmp_path / "parquet")) == wanted
+        assert by_id(parquet_rows(warehouse)) == wanted
+        assert by_id(delta_of(minio, bucket).to_pyarrow_table().to_pylist()) == wanted
+        assert by_id(avro_rows(minio, f"{bucket}/topics/s3-avro")) == wanted
+        storage = WebHdfs(CONFIG.parse({"hdfs.url": hdfs}))
+        assert any(each.endswith(".parquet") for each in storage.names("/topics/hdfs"))
+        storage.close()
+        for name in connectors:
+            assert worker.call("DELETE", f"/connectors/{name}").status == 204
+        eventually(
+            lambda: not listed(bootstrap, deployment),
+            what="all pipelines to be gone",
+            seconds_max=SECONDS_MAX,
+        )
+
+
+def by_id(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return sorted(rows, key=lambda row: row["id"])
+
+
+def parquet_rows(folder: Path) -> list[dict[str, Any]]:
+    from pyarrow import parquet
+
+    files = [each for each in folder.rglob("*.parquet") if "_moldau" not in each.parts]
+    return [row for each in files for row in parquet.read_table(each).to_pylist()]
+
+
+def delta_of(minio: Minio, bucket: str) -> Any:
+    from deltalake import DeltaTable
+
+    login = minio.config(bucket)
+    options = {
+        "AWS_ENDPOINT_URL": minio.url,
+        "AWS_ALLOW_HTTP": "true",
+        "AWS_REGION": login["s3.region"],
+        "AWS_ACCESS_KEY_ID": login["aws.access.key.id"],
+        "AWS_SECRET_ACCESS_KEY": login["aws.secret.access.key"],
+    }
+    return DeltaTable(f"s3://{bucket}/topics/s3", storage_options=options)
+
+
+def avro_rows(minio: Minio, folder: str) -> list[dict[str, Any]]:
+    import fastavro
+    from pyarrow import fs
+
+    rows: list[Any] = []
+    for each in minio.files().get_file_info(fs.FileSelector(folder)):
+        if each.path.endswith(".avro"):
+            with minio.files().open_input_file(each.path) as file:
+                rows += list(fastavro.reader(file))
+    return rows

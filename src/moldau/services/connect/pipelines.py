@@ -7,14 +7,16 @@ from typing import Any
 
 from moldau.client import Admin, KafkaError
 from moldau.connect.api import ConnectError
-from moldau.pipelines.errors import PipelineError
-from moldau.pipelines.registry import TOPIC, Registry
 
 __all__ = ["pipelines_in"]
 
 
 def pipelines_in(client: Mapping[str, str]) -> list[dict[str, Any]]:
     """All by name, from their registry; none if there never was one. Raises ConnectError."""
+    # A worker starts without them.
+    from moldau.pipelines.errors import PipelineError
+    from moldau.pipelines.registry import TOPIC, Registry
+
     try:
         with Admin(client) as admin:
             if TOPIC not in admin.list_topics():
