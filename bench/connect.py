@@ -162,8 +162,9 @@ def main() -> None:
                 lines.write(f"{n:0{options.size - 1}d}\n")
         # Python compiles modules once, at the first start after an installation.
         subprocess.run(
-            [sys.executable, "-c", "import moldau.cli.services.connect, moldau.services.connect.app"],
+            [sys.executable, "-c", "import moldau.services.connect.app"],
             env=environment(),
+            stdout=subprocess.DEVNULL,
             check=True,
         )
         for kind in kinds:

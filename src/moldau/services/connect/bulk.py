@@ -7,6 +7,7 @@ checkpoint stays when it is removed, so a connector that comes back goes on wher
 from __future__ import annotations
 
 import logging
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -168,8 +169,6 @@ class BulkRunner:
             logger.warning("task %s: topics cannot be read yet: %s", self._job.id, error)
 
     def _partitions(self, consumer: Any) -> list[TopicPartition]:
-        import re
-
         topics = _topics(self._job.config)
         if not topics:
             wanted = re.compile(self._job.config["topics.regex"])
