@@ -93,6 +93,8 @@ class BulkRunner:
 
         job, errors = self._job, self._job.failures.settings
         topics = _topics(job.config)
+        # As with tasks: without tolerance the first bad record is the end.
+        letters = (errors.dead_letter_topic or None) if errors.tolerate_all else None
         return Pipeline(
             self.name,
             source=Topic(
@@ -112,8 +114,8 @@ class BulkRunner:
             ],
             sink=Table(job.table.kind, dict(job.table.options)),
             trigger=job.config.get("trigger") or "10 seconds",
-            dead_letter=errors.dead_letter_topic or None,
-            errors="ignore" if errors.tolerate_all and not errors.dead_letter_topic else "fail",
+            dead_letter=letters,
+            errors="ignore" if errors.tolerate_all and letters is None else "fail",
             engine="spark",
         )
 
