@@ -130,6 +130,18 @@ def test_connectors_write_tables_by_pipelines(
             seconds_max=SECONDS_MAX,
         )
 
+        # Without tolerance the record that is no JSON is the end.
+        strict = {**delta, "errors.tolerance": "none", "path": str(tmp_path / "strict")}
+        strict["columns"] = "id BIGINT, shop STRING, tags ARRAY<STRING>"
+        assert worker.call("PUT", "/connectors/strict/config", strict).status == 201
+        eventually(
+            lambda: worker.state_of("strict")["tasks"] == ["FAILED"],
+            what="a failed task",
+            seconds_max=SECONDS_MAX,
+        )
+        status = worker.call("GET", "/connectors/strict/status").body
+        assert "(record bulk-orders-0 at offset 50)" in status["tasks"][0]["trace"]
+
         # What cannot work fails the task, with the reason.
         wrong = {**delta, "connector.class": "ParquetSink", "path": str(tmp_path / "delta.parquet")}
         wrong["sink.compresion"] = "zstd"
@@ -138,7 +150,7 @@ def test_connectors_write_tables_by_pipelines(
         status = worker.call("GET", "/connectors/wrong/status").body
         assert "compresion" in status["tasks"][0]["trace"]
 
-        for name in ("lake", "keyed", "wrong"):
+        for name in ("lake", "keyed", "strict", "wrong"):
             assert worker.call("DELETE", f"/connectors/{name}").status == 204
         eventually(
             lambda: not listed(bootstrap, deployment),

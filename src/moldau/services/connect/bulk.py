@@ -123,8 +123,8 @@ class BulkRunner:
         """Raises ConnectError if the pipeline has failed for good."""
         info = pipelines.show(self.name)
         if info.state == "failed":
-            self._runs = False
-            raise ConnectError(f"{info.last_error}. More: moldau pipelines logs {self.name}")
+            why = "it has failed" if info.last_error is None else info.last_error.message
+            raise ConnectError(f"{why}. More: moldau pipelines logs {self.name}")
         progress = info.progress
         if progress is None or progress.batch_id == self._batch:
             return
