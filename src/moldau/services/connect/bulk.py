@@ -123,8 +123,11 @@ class BulkRunner:
         """Raises ConnectError if the pipeline has failed for good."""
         info = pipelines.show(self.name)
         if info.state == "failed":
-            why = "it has failed" if info.last_error is None else info.last_error.message
-            raise ConnectError(f"{why}. More: moldau pipelines logs {self.name}")
+            if info.last_error is None:
+                raise ConnectError(f"The pipeline {self.name} has failed")
+            # Its own log goes with it.
+            logger.error("pipeline %s: %s", self.name, info.last_error.detail)
+            raise ConnectError(f"{self.name}: {info.last_error.message}")
         progress = info.progress
         if progress is None or progress.batch_id == self._batch:
             return
