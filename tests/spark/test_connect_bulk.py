@@ -7,6 +7,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -262,7 +263,7 @@ def test_every_kind_of_table(deployment: Path, bootstrap: str, tmp_path: Path) -
             assert made.status == 201, made.body
         for name in connectors:
             eventually(
-                lambda name=name: committed(worker, name) == 50,  # type: ignore[misc]
+                partial(has_all, worker, name),
                 what=f"all records in {name}, {worker.call('GET', f'/connectors/{name}/status')}",
                 seconds_max=SECONDS_MAX,
             )
@@ -281,6 +282,10 @@ def test_every_kind_of_table(deployment: Path, bootstrap: str, tmp_path: Path) -
             what="all pipelines to be gone",
             seconds_max=SECONDS_MAX,
         )
+
+
+def has_all(worker: WorkerUnderTest, name: str) -> bool:
+    return committed(worker, name) == 50
 
 
 def by_id(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

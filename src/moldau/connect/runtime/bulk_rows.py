@@ -37,7 +37,7 @@ def record_to_row(row: Mapping[str, Any], *, settings: str) -> dict[str, Any] | 
         timestamp_type=0,
         key=_bytes(row["connect_key"]),
         value=_bytes(row["connect_value"]),
-        headers=[(each["key"], each["value"]) for each in row["connect_headers"] or ()],
+        headers=tuple((each["key"], each["value"]) for each in row["connect_headers"] or ()),
     )
     try:
         made = _conversion(settings).convert(record)

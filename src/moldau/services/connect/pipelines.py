@@ -28,13 +28,13 @@ def pipelines_in(client: Mapping[str, str]) -> list[dict[str, Any]]:
     found = []
     for name in sorted(view.pipelines):
         status = view.statuses.get(name)
-        error = None if status is None else status.last_error
+        last = None if status is None else status.last_error
         found.append(
             {
                 "name": name,
                 "desired": view.pipelines[name].desired.value,
                 "state": "stopped" if status is None else status.state.value,
-                "error": None if error is None else str(error),
+                "error": None if last is None else str(last),
             }
         )
     return found
