@@ -116,8 +116,8 @@ kills: $(VENV)/.installed-test   ## SIGKILLs of a broker under a producer and a 
 
 .PHONY: connect-kills
 CONNECT_KILLS ?= 50
-connect-kills: $(VENV)/.installed-test parts   ## SIGKILLs of workers and targets during flows of Connect (CONNECT_KILLS=50 each, long)
-	PYTHONPATH=tests $(BIN)/python -m support.connect_kills --count $(CONNECT_KILLS) $(if $(SEED),--seed $(SEED))
+connect-kills: $(VENV)/.installed-test parts   ## SIGKILLs of workers and targets during flows of Connect (CONNECT_KILLS=50 each, ON_SPARK=1, long)
+	PYTHONPATH=tests $(BIN)/python -m support.connect_kills --count $(CONNECT_KILLS) $(if $(SEED),--seed $(SEED)) $(if $(ON_SPARK),--on-spark)
 
 .PHONY: streams-kills
 STREAMS_KILLS ?= 50
@@ -197,6 +197,7 @@ tools:
 	command -v redis-server >/dev/null || wanted="$$wanted redis-server"; \
 	command -v chromium >/dev/null || wanted="$$wanted chromium"; \
 	[ -x /usr/sbin/mosquitto ] || wanted="$$wanted mosquitto"; \
+	[ -x /usr/sbin/rsyslogd ] || wanted="$$wanted rsyslog"; \
 	[ -x /usr/sbin/krb5kdc ] && command -v krb5-config >/dev/null \
 	  || wanted="$$wanted krb5-kdc krb5-admin-server krb5-user libkrb5-dev"; \
 	[ -x /usr/sbin/slapd ] || wanted="$$wanted slapd"; \

@@ -21,6 +21,7 @@ from pathlib import Path
 
 import psutil
 
+from bench.servers import environment
 from moldau.client import Consumer
 from moldau.testing import Broker
 
@@ -71,7 +72,10 @@ def worker(kind: str, bootstrap: str, folder: Path, connector: dict[str, str]) -
         command = [*java, "org.apache.kafka.connect.cli.ConnectStandalone"]
     began = time.perf_counter()
     process = psutil.Popen(
-        [*command, *map(str, files)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        [*command, *map(str, files)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env=environment(),
     )
     try:
         while True:
@@ -156,6 +160,13 @@ def main() -> None:
         with file.open("w") as lines:
             for n in range(options.records):
                 lines.write(f"{n:0{options.size - 1}d}\n")
+        # Python compiles modules once, at the first start after an installation.
+        subprocess.run(
+            [sys.executable, "-c", "import moldau.services.connect.app"],
+            env=environment(),
+            stdout=subprocess.DEVNULL,
+            check=True,
+        )
         for kind in kinds:
             to_topic(kind, broker, folder, file, options.records, options.size)
         for kind in kinds:

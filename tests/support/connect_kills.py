@@ -1,9 +1,10 @@
 """Kills workers and targets during flows of Connect, and counts what arrived.
 
-    PYTHONPATH=tests python -m support.connect_kills --count 50 [--flow jdbc] [--flow s3]
+    PYTHONPATH=tests python -m support.connect_kills --count 50 [--flow s3] [--on-spark]
 
 Three flows, each with a broker of its own, two workers and a target. A kill is a SIGKILL of one of
-the workers or of the target, which comes back; the next one follows when records flow again.
+the workers or of the target, which comes back; the next one follows when records flow again. With
+--on-spark the workers are instances on Spark, and what is killed are its Python workers.
 
 | flow | way | promised |
 |---|---|---|
@@ -26,9 +27,9 @@ import tempfile
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from moldau.client import Consumer, Producer
 from moldau.config import dump_properties
@@ -39,6 +40,9 @@ from support.ports import free_port
 from support.postgres import Postgres
 from support.processes import moldau
 from support.waiting import eventually
+
+if TYPE_CHECKING:
+    from support.connect_on_spark import SparkWorkers
 
 RECOVERY_S_MAX = float(os.environ.get("RECOVERY_S_MAX", "120"))
 FLUSH_SIZE = 50
@@ -356,18 +360,21 @@ class KillablePostgres:
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
+def worker_settings(bootstrap: str, group: str) -> dict[str, str]:
+    return distributed_settings(
+        bootstrap,
+        group,
+        exactly_once_source_support="enabled",
+        session_timeout_ms="6000",
+        key_converter="org.apache.kafka.connect.json.JsonConverter",
+        value_converter="org.apache.kafka.connect.json.JsonConverter",
+    )
+
+
 class Workers:
     """Two workers of a group, in processes of their own."""
 
-    def __init__(self, folder: Path, bootstrap: str, group: str) -> None:
-        settings = distributed_settings(
-            bootstrap,
-            group,
-            exactly_once_source_support="enabled",
-            session_timeout_ms="6000",
-            key_converter="org.apache.kafka.connect.json.JsonConverter",
-            value_converter="org.apache.kafka.connect.json.JsonConverter",
-        )
+    def __init__(self, folder: Path, bootstrap: str, settings: Mapping[str, str]) -> None:
         self.urls: list[str] = []
         self._workers: list[Killable] = []
         for number in range(2):
@@ -407,9 +414,21 @@ def missing(flow: str) -> str | None:
     return minio.minio_missing() if flow == "s3" else postgres.postgres_missing()
 
 
+def _workers(on_spark: bool) -> type[Workers | SparkWorkers]:
+    if not on_spark:
+        return Workers
+    # Only here: whoever kills plain workers needs no Spark.
+    from support.connect_on_spark import SparkWorkers
+
+    return SparkWorkers
+
+
 @contextlib.contextmanager
-def _running(kind: type[Flow], folder: Path, bootstrap: str) -> Iterator[tuple[Flow, Workers]]:
-    flow, workers = kind(folder, bootstrap), Workers(folder, bootstrap, f"kills-{kind.name}")
+def _running(
+    kind: type[Flow], folder: Path, bootstrap: str, *, on_spark: bool
+) -> Iterator[tuple[Flow, Workers | SparkWorkers]]:
+    flow, settings = kind(folder, bootstrap), worker_settings(bootstrap, f"kills-{kind.name}")
+    workers = _workers(on_spark)(folder, bootstrap, settings)
     flow.open()
     try:
         workers.start()
@@ -422,11 +441,13 @@ def _running(kind: type[Flow], folder: Path, bootstrap: str) -> Iterator[tuple[F
         flow.close()
 
 
-def run(name: str, folder: Path, bootstrap: str, *, kills: int, seed: int) -> dict[str, int]:
+def run(
+    name: str, folder: Path, bootstrap: str, *, kills: int, seed: int, on_spark: bool = False
+) -> dict[str, int]:
     """How often each part was killed, and how many records arrived, each once."""
     chance = random.Random(seed)
     counts = {"workers": 0, "target": 0}
-    with _running(FLOWS[name], folder, bootstrap) as (flow, workers):
+    with _running(FLOWS[name], folder, bootstrap, on_spark=on_spark) as (flow, workers):
         flow.start_feeding()
         for _ in range(kills):
             _flows_on(flow, workers)
@@ -448,7 +469,7 @@ def run(name: str, folder: Path, bootstrap: str, *, kills: int, seed: int) -> di
         return {**counts, "records": flow.fed}
 
 
-def _flows_on(flow: Flow, workers: Workers) -> None:
+def _flows_on(flow: Flow, workers: Workers | SparkWorkers) -> None:
     before = flow.arrived()
     try:
         eventually(
@@ -467,6 +488,7 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=50, help="kills of each flow")
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--flow", action="append", choices=sorted(FLOWS), default=None)
+    parser.add_argument("--on-spark", action="store_true", help="workers as instances on Spark")
     options = parser.parse_args()
     seed = options.seed if options.seed is not None else random.randrange(1 << 30)
     print(f"seed {seed}", flush=True)
@@ -479,7 +501,14 @@ def main() -> int:
             tempfile.TemporaryDirectory(prefix=f"connect-kills-{name}-") as folder,
             moldau(Path(folder)) as broker,
         ):
-            found = run(name, Path(folder), broker.bootstrap, kills=options.count, seed=seed)
+            found = run(
+                name,
+                Path(folder),
+                broker.bootstrap,
+                kills=options.count,
+                seed=seed,
+                on_spark=options.on_spark,
+            )
         shown = ", ".join(f"{key} {value}" for key, value in found.items())
         print(f"{name}: {shown}; each once, {time.monotonic() - began:.0f} s", flush=True)
     return 0

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from moldau.connect.api import (
     ConfigDef,
+    ConnectError,
     ConnectorTransactionBoundaries,
     DataError,
     ExactlyOnceSupport,
@@ -125,6 +126,7 @@ class TargetTask(SinkTask):
     def start(self, props: Mapping[str, str]) -> None:
         self._name = props["name"]
         self._reports = Target.CONFIG.parse(props)["report"]
+        self._waits = 0
 
     def open(self, partitions: Collection[TopicPartition]) -> None:
         begin = Target.begin.get(self._name)
@@ -132,6 +134,7 @@ class TargetTask(SinkTask):
             self.context.offset(dict.fromkeys(partitions, begin))
 
     def put(self, records: Sequence[SinkRecord]) -> None:
+        self._pause_and_resume(records)
         if records and Target.down.get(self._name, 0) > 0:
             Target.down[self._name] -= 1
             self.context.timeout(10)
@@ -144,5 +147,18 @@ class TargetTask(SinkTask):
             raise DataError("refused")
         into = Target.received.setdefault(self._name, [])
         into.extend(each.value for each in records if each not in bad)
+
+    def _pause_and_resume(self, records: Sequence[SinkRecord]) -> None:
+        """After the value `pause` nothing is read, until three puts had no records."""
+        if records and self._waits:
+            raise ConnectError("records of a partition that is paused")
+        if "pause" in [each.value for each in records]:
+            self.context.pause(*self.context.assignment())
+            self.context.request_commit()
+            self._waits = 3
+        elif self._waits:
+            self._waits -= 1
+            if not self._waits:
+                self.context.resume(*self.context.assignment())
 
     def stop(self) -> None: ...

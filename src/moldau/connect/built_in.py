@@ -155,6 +155,12 @@ CONNECTORS: tuple[BuiltIn, ...] = (
         "io.debezium.connector.jdbc.JdbcSinkConnector",
         extra="connect",
     ),
+    *(
+        _connector(
+            f"{name}Sink", PluginKind.SINK, f"tables.sink:{name}SinkConnector", extra="spark"
+        )
+        for name in ("Delta", "HdfsBulk", "Iceberg", "JdbcBulk", "Parquet", "S3Bulk")
+    ),
     _connector(
         "MariaDbCdc",
         PluginKind.SOURCE,

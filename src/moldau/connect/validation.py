@@ -430,10 +430,11 @@ def unread_settings(found: Validated, given: Iterable[str]) -> list[str]:
     """The given settings that neither the worker nor the connector defines, nor anybody
     translates."""
     dialect = dialect_of(found.connector_class) or Dialect()
+    passed_on = () if found.connector is None else found.connector.PASSED_ON
     return [
         key
         for key in given
         if key not in found.definition
-        and not key.startswith(SHARED_PREFIXES)
+        and not key.startswith((*SHARED_PREFIXES, *passed_on))
         and translates(dialect, key) is None
     ]

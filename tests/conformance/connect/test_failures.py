@@ -138,6 +138,19 @@ def test_a_sink_that_keeps_its_own_offsets(worker: WorkerUnderTest, broker: Brok
     eventually(lambda: Target.received.get("own") == [3, 4, 5], what="the last three")
 
 
+def test_a_sink_pauses_its_partitions(worker: WorkerUnderTest, broker: BrokerProcess) -> None:
+    create(worker, "pausing", connector_class=TARGET, topics="pausing", **JSON)
+    send(broker.bootstrap, "pausing", b'"pause"')
+    eventually(lambda: Target.received.get("pausing") == ["pause"], what="the first record")
+    with Producer(bootstrap_servers=broker.bootstrap) as producer:
+        for number in range(5):
+            producer.send("pausing", b"%d" % number)
+    eventually(
+        lambda: Target.received["pausing"] == ["pause", *range(5)], what="those of the pause"
+    )
+    assert worker.state_of("pausing")["tasks"] == ["RUNNING"]
+
+
 @pytest.mark.parametrize("way", ["report", "errors.put.record.by.record"])
 def test_records_that_put_refuses(worker: WorkerUnderTest, broker: BrokerProcess, way: str) -> None:
     """Reported by the task itself, or found by the worker record by record."""

@@ -37,6 +37,8 @@ def test_connectors_are_listed_as_pipelines(broker: BrokerProcess, tmp_path: Pat
         assert "good" in shown
         assert "bad: " in shown
         assert "/no/such/file" in shown
+        # The command above has made the registry of pipelines, which is empty.
+        assert worker.call("GET", "/pipelines").body == []
 
 
 def listing(broker: BrokerProcess, folder: Path, *options: str) -> str:

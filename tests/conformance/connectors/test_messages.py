@@ -1,4 +1,4 @@
-"""MQTT with mosquitto, syslog with util-linux's logger, Splunk, InfluxDB, and redrive."""
+"""MQTT with mosquitto, syslog with logger and rsyslog, Splunk, InfluxDB, and redrive."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any, ClassVar
 from urllib.parse import parse_qs, urlsplit
 
@@ -96,6 +97,36 @@ def test_what_logger_sends_becomes_records(listener: str) -> None:
         assert (each["facility"], each["level"]) == (4, 4)
         assert (each["appName"], each["message"]) == ("app", "hello there")
         assert each["remoteAddress"] == "127.0.0.1"
+
+
+@pytest.mark.parametrize("framing", ["traditional", "octet-counted"])
+def test_what_rsyslog_forwards_becomes_records(tmp_path: Path, framing: str) -> None:
+    if shutil.which("rsyslogd") is None:
+        pytest.skip("rsyslogd is not here: apt-get install rsyslog")
+    log = tmp_path / "app.log"
+    log.write_text("first line\nsecond line\n")
+    config = {"syslog.listener": "TCP", "syslog.port": "0", "topic": "logs"}
+    with SourceDriver("SyslogSource", config) as source:
+        port: int = source.task.port  # type: ignore[attr-defined]
+        settings = tmp_path / "rsyslog.conf"
+        settings.write_text(
+            f'''global(workDirectory="{tmp_path}")
+            module(load="imfile")
+            input(type="imfile" File="{log}" Tag="app:" Facility="local0" Severity="warning")
+            action(type="omfwd" target="127.0.0.1" port="{port}" protocol="tcp"
+                   TCP_Framing="{framing}" template="RSYSLOG_SyslogProtocol23Format")'''
+        )
+        command = ["rsyslogd", "-n", "-f", str(settings), "-i", str(tmp_path / "pid")]
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as run:
+            try:
+                found = [each.value for each in source.poll_until(2, timeout=60)]
+            finally:
+                run.terminate()
+    assert [each["message"] for each in found] == ["first line", "second line"]
+    assert {(each["type"], each["facility"], each["level"]) for each in found} == {
+        ("RFC5424", 16, 4)
+    }
+    assert {each["appName"] for each in found} == {"app"}
 
 
 def test_syslog_messages_of_the_specification() -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
 
 from moldau.cli.services.options import add_service_arguments, service_properties
 from moldau.cli.streams.hosted import add_instances, checked_instances, start_application
@@ -12,6 +14,7 @@ from moldau.cli.support.addresses import DEFAULT_SERVERS, cluster_settings
 from moldau.cli.support.arguments import Commands, Parser
 from moldau.cli.support.config_files import read_config_file
 from moldau.cli.support.failures import Failure
+from moldau.cli.support.running import find_deployment
 from moldau.installation import pip_install
 
 __all__ = ["add_arguments", "run"]
@@ -159,10 +162,18 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _start(arguments: argparse.Namespace) -> int:
     properties = _distributed_properties(arguments, os.environ)
+    _set_deployment(properties, arguments.data)
     if arguments.instances is not None:
         _start_on_spark(arguments, properties)
         return 0
     return _serve(properties, distributed=True, connectors=[])
+
+
+def _set_deployment(properties: dict[str, str], given: str | None) -> None:
+    """Where bulk sinks find Spark. Which of several is asked only of who uses one."""
+    with suppress(Failure):
+        found = str(Path(find_deployment(given, os.environ)).absolute())
+        properties.setdefault("spark.deployment", found)
 
 
 def _start_on_spark(arguments: argparse.Namespace, properties: Mapping[str, str]) -> None:
@@ -221,6 +232,7 @@ def _standalone(arguments: argparse.Namespace) -> int:
     from moldau.cli.services.connect_files import connector_file
 
     properties = read_config_file(arguments.worker)
+    _set_deployment(properties, None)
     connectors = [connector_file(each) for each in arguments.connectors]
     return _serve(properties, distributed=False, connectors=connectors)
 

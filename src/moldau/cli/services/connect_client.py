@@ -124,7 +124,19 @@ def _list(worker: WorkerClient, arguments: argparse.Namespace) -> None:
             config.get("connector.class", ""),
             style=STYLES.get(_worst(status)),
         )
+    for each in _pipelines(worker):
+        state = each["state"].upper()
+        table.add(each["name"], "pipeline", state, "", "Spark", "", style=STYLES.get(state))
     table.show()
+
+
+def _pipelines(worker: WorkerClient) -> list[dict[str, Any]]:
+    """Those of the cluster; a worker of Apache Kafka does not know them."""
+    try:
+        found: list[dict[str, Any]] = worker.call("GET", "/pipelines")
+    except Failure:
+        return []
+    return found
 
 
 def _counted(tasks: list[dict[str, Any]]) -> str:

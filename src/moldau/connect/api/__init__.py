@@ -22,6 +22,8 @@ from moldau.connect.api.config_def import (
     Width,
 )
 from moldau.connect.api.connectors import (
+    BulkSinkConnector,
+    BulkTable,
     Connector,
     ConnectorContext,
     ConnectorTransactionBoundaries,
@@ -61,6 +63,8 @@ from moldau.connect.api.transforms import Converter, HeaderConverter, Predicate,
 __all__ = [
     "REQUIRED",
     "AlreadyExistsError",
+    "BulkSinkConnector",
+    "BulkTable",
     "CheckedBy",
     "ConfigDef",
     "ConfigError",

@@ -8,16 +8,20 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Protocol
 
 from moldau.client.topics import TopicPartition
 from moldau.connect.api.config_def import ConfigDef, ConfigValue
+from moldau.connect.api.errors import ConnectError
 from moldau.connect.api.records import SourcePartition
-from moldau.connect.api.tasks import SinkTask, SourceTask
+from moldau.connect.api.tasks import BulkSinkTask, SinkTask, SourceTask
 from moldau.invariant import invariant
 
 __all__ = [
+    "BulkSinkConnector",
+    "BulkTable",
     "Connector",
     "ConnectorContext",
     "ConnectorTransactionBoundaries",
@@ -69,6 +73,8 @@ class Connector(ABC):
     ALIASES: tuple[str, ...] = ()
     #: Whether a setting that nothing reads is an error; otherwise it is named in the log.
     STRICT = False
+    #: Prefixes of settings that the connector hands on to something else, whatever they are called.
+    PASSED_ON: tuple[str, ...] = ()
     #: A sentence for `moldau connect plugins`.
     DESCRIPTION = ""
 
@@ -158,3 +164,42 @@ class SinkConnector(Connector):
     ) -> bool:
         """As for sources; for sinks that keep offsets in the target."""
         return False
+
+
+@dataclass(frozen=True, slots=True)
+class BulkTable:
+    """A table as the definition of a pipeline has it: its kind and options, secrets unresolved."""
+
+    kind: str
+    options: Mapping[str, Any]
+
+
+class BulkSinkConnector(SinkConnector):
+    """A sink whose records Spark writes in batches: a pipeline does the work, and the connector's
+    one task starts it, watches it and stops it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._props: dict[str, str] = {}
+
+    @abstractmethod
+    def table(self, props: Mapping[str, str]) -> BulkTable:
+        """Where the rows go."""
+
+    def start(self, props: Mapping[str, str]) -> None:
+        self.config().parse(props)
+        self._props = dict(props)
+
+    def task_class(self) -> type[SinkTask]:
+        return BulkSinkTask
+
+    def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
+        return [dict(self._props)]
+
+    def alter_offsets(
+        self, props: Mapping[str, str], offsets: Mapping[TopicPartition, int | None]
+    ) -> bool:
+        raise ConnectError(
+            "The position of this connector is the checkpoint of its pipeline. Create a connector "
+            "with another name to read its topics again"
+        )

@@ -12,10 +12,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from moldau.client.topics import OffsetAndMetadata, TopicPartition
+from moldau.connect.api.errors import ConnectError
 from moldau.connect.api.records import SinkRecord, SourceRecord
 from moldau.invariant import invariant
 
 __all__ = [
+    "BulkSinkTask",
     "ErrantRecordReporter",
     "Reported",
     "SinkTask",
@@ -161,3 +163,14 @@ class SinkTask(_Task):
     @abstractmethod
     def stop(self) -> None:
         """End, after the last `put`."""
+
+
+class BulkSinkTask(SinkTask):
+    """Stands for the pipeline of a bulk sink: a worker never gives it records."""
+
+    def start(self, props: Mapping[str, str]) -> None: ...
+
+    def put(self, records: Sequence[SinkRecord]) -> None:
+        raise ConnectError("A bulk sink is written by a pipeline on Spark, not record by record")
+
+    def stop(self) -> None: ...

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from typing import Any
 
@@ -53,6 +53,7 @@ class SinkContext:
         self.errant_record_reporter = reporter
         self.consumer: Consumer[bytes, bytes] | None = None
         self.paused: set[TopicPartition] = set()
+        self.is_held: Callable[[], bool] = lambda: False
         self._offsets: dict[TopicPartition, int] = {}
         self._timeout_ms: int | None = None
         self._commit_requested = False
@@ -76,8 +77,10 @@ class SinkContext:
 
     def resume(self, *partitions: TopicPartition) -> None:
         found = [TopicPartition(*each) for each in partitions]
-        self._reading().resume(found)
         self.paused.difference_update(found)
+        # While the whole task is held its runner resumes what is not in `paused`, later.
+        if not self.is_held():
+            self._reading().resume(found)
 
     def request_commit(self) -> None:
         self._commit_requested = True

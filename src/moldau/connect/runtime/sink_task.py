@@ -85,6 +85,7 @@ class SinkRunner(ConsumerRebalanceListener):
         self._record_by_record = record_by_record
         self._reporter = Reporter(failures)
         self.context = SinkContext(config, self._reporter)
+        self.context.is_held = lambda: self._is_paused or self._paused_for_retry
         self.consumer: Consumer[bytes, bytes] | None = None
         self._batch: list[SinkRecord] = []
         self._batch_offsets: dict[TopicPartition, int] = {}

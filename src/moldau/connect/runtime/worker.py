@@ -18,6 +18,7 @@ from typing import Any, Protocol
 
 from moldau.client import Consumer, Producer
 from moldau.connect.api import (
+    BulkSinkConnector,
     ConnectError,
     Connector,
     SinkConnector,
@@ -28,7 +29,8 @@ from moldau.connect.connector_config import SINK, source_config
 from moldau.connect.isolation import plain_name
 from moldau.connect.machine.ids import State, TargetState, TaskId
 from moldau.connect.plugins import Plugins, named_plugin
-from moldau.connect.runtime.clients import connector_client
+from moldau.connect.runtime.bulk import BulkJob, conversion_settings, table_of
+from moldau.connect.runtime.clients import connector_client, worker_client
 from moldau.connect.runtime.conversion import (
     Converters,
     SinkConversion,
@@ -119,6 +121,7 @@ class Worker:
         on_status: OnStatus,
         on_topic: OnTopic,
         on_reconfiguration: Callable[[str], None],
+        bulk: Callable[[BulkJob], Runner] | None = None,
     ) -> None:
         self.config = config
         self.plugins = plugins
@@ -127,6 +130,7 @@ class Worker:
         self.on_reconfiguration = on_reconfiguration
         self._on_topic = on_topic
         self._group_id = group_id
+        self._bulk = bulk
         self.connectors: dict[str, RunningConnector] = {}
         self.tasks: dict[TaskId, RunningTask] = {}
 
@@ -232,7 +236,8 @@ class Worker:
         try:
             connector = self.config.resolved(connector_config)
             config = self.config.resolved(task_config)
-            task = self._build(id, connector, config, life)
+            given = {key: each for key, each in connector_config.items() if each is not None}
+            task = self._build(id, given, connector, config, life)
         except Exception as error:
             logger.exception("task %s failed to start", id)
             self.on_status(id, State.FAILED, _trace(error))
@@ -242,7 +247,12 @@ class Worker:
         return True
 
     def _build(
-        self, id: TaskId, connector: dict[str, str], config: dict[str, str], life: Lifecycle
+        self,
+        id: TaskId,
+        given: dict[str, str],
+        connector: dict[str, str],
+        config: dict[str, str],
+        life: Lifecycle,
     ) -> RunningTask:
         made = self.plugins.connector(*named_plugin(connector))()
         task_class = made.task_class()
@@ -256,8 +266,12 @@ class Worker:
         # A task sees the connector's own name too.
         config = {"name": id.connector, **config}
         lease = None if is_sink else self.offsets.lease(connector)
-        if lease is None:
-            runner: Any = SinkRunner(
+        runner: Any
+        if isinstance(made, BulkSinkConnector):
+            conversion = SinkConversion(chain, converters)
+            runner = self._bulk_runner(id, made, given, connector, life, conversion, failures)
+        elif lease is None:
+            runner = SinkRunner(
                 id,
                 task_class(),
                 config,
@@ -270,9 +284,9 @@ class Worker:
                 record_by_record=values["errors.put.record.by.record"],
             )
         else:
-            conversion = SourceConversion(chain, converters)
+            source = SourceConversion(chain, converters)
             runner = self._source_runner(
-                id, task_class, connector, config, life, conversion, failures, values, lease
+                id, task_class, connector, config, life, source, failures, values, lease
             )
         running: RunningTask | None = None
 
@@ -282,6 +296,32 @@ class Worker:
         thread = threading.Thread(target=run, name=f"task-thread-{id}", daemon=True)
         running = RunningTask(runner, life, thread, chain, converters, dead_letters, lease)
         return running
+
+    def _bulk_runner(
+        self,
+        id: TaskId,
+        made: BulkSinkConnector,
+        given: dict[str, str],
+        connector: dict[str, str],
+        life: Lifecycle,
+        conversion: SinkConversion,
+        failures: Failures,
+    ) -> Runner:
+        if self._bulk is None:
+            raise ConnectError("This worker has no Spark, which bulk sinks need")
+        return self._bulk(
+            BulkJob(
+                id=id,
+                config=connector,
+                table=table_of(made, given, connector),
+                settings=conversion_settings(self.config.settings, self.config.providers, given),
+                client=worker_client(self.config.settings, "consumer"),
+                conversion=conversion,
+                failures=failures,
+                life=life,
+                on_topic=lambda topic: self._on_topic(id, topic),
+            )
+        )
 
     def _source_runner(
         self,

@@ -105,8 +105,8 @@ class Cast(Transformation):
             return cast(None, value, self._whole)
         found = dict(require_map(value, _PURPOSE))
         for name, target in self._casts.items():
-            if name in found:
-                found[name] = cast(None, found[name], target)
+            # As in Kafka a field that is not there becomes null.
+            found[name] = cast(None, found.get(name), target)
         return found
 
     def _updated_schema(self, schema: Schema) -> Schema:

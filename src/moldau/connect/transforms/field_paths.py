@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from moldau.connect.api.errors import ConfigError
+from moldau.connect.transforms.parts import require_map
 from moldau.data.schema import Field, Schema, Type
 from moldau.data.struct import Struct
 
@@ -51,9 +52,9 @@ def _quoted(text: str, start: int) -> tuple[str, int]:
 
 def value_in_map(path: tuple[str, ...], value: Any) -> Any:
     for step in path:
-        if not isinstance(value, dict):
+        if value is None:
             return None
-        value = value.get(step)
+        value = require_map(value, "nested field access").get(step)
     return value
 
 

@@ -191,7 +191,8 @@ class Flatten(Transformation):
         fields: list[tuple[str, Schema]] = []
         default = schema.default if isinstance(schema.default, Struct) else None
         self._flatten_schema(schema, "", schema.optional, default, fields)
-        made = struct_schema(schema, fields).replace(optional=schema.optional)
+        # As in Kafka the struct itself is required: fields are optional if it was.
+        made = struct_schema(schema, fields)
         if default is None:
             return made
         values: list[Any] = []
@@ -314,8 +315,8 @@ class ReplaceField(Transformation):
     def _kept(self, schema: Schema) -> tuple[Schema, list[str]]:
         kept = [field for field in schema.fields if self._keeps(field.name)]
         fields = [(self._renames.get(each.name, each.name), each.schema) for each in kept]
-        made = struct_schema(schema, fields).replace(optional=schema.optional)
-        return made, [each.name for each in kept]
+        # As in Kafka it is required, even if the struct before was not.
+        return struct_schema(schema, fields), [each.name for each in kept]
 
 
 class ReplaceFieldKey(ReplaceField):

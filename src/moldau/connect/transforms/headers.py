@@ -136,13 +136,14 @@ class HeaderFrom(Transformation):
         self._pairs = list(zip(fields, names, strict=True))
         self._fields = frozenset(fields)
         self._moves = settings["operation"] == "move"
+        self._purpose = f"header {settings['operation']}"
         self._replace_null = settings["replace.null.with.default"]
 
     def apply(self, record: R) -> R | None:
         schema, value = self.PART.schema(record), self.PART.value(record)
         if schema is None:
             return self._schemaless(record, value)
-        struct = require_struct(value, "header from")
+        struct = require_struct(value, self._purpose)
         headers = list(record.headers)
         for name, header in self._pairs:
             field = schema.field(name)
@@ -158,7 +159,7 @@ class HeaderFrom(Transformation):
         return self.PART.replaced(changed, updated, Struct.unchecked(updated, values))
 
     def _schemaless(self, record: R, value: Any) -> R:
-        found = require_map(value, "header from")
+        found = require_map(value, self._purpose)
         headers = [Header(header, found.get(name)) for name, header in self._pairs]
         changed = record.new_record(headers=(*record.headers, *headers))
         if not self._moves:
@@ -168,7 +169,8 @@ class HeaderFrom(Transformation):
 
     def _without_fields(self, schema: Schema) -> Schema:
         kept = [(each.name, each.schema) for each in schema.fields if each.name not in self._fields]
-        return struct_schema(schema, kept).replace(optional=schema.optional)
+        # As in Kafka it is required, even if the struct before was not.
+        return struct_schema(schema, kept)
 
 
 class HeaderFromKey(HeaderFrom):

@@ -168,7 +168,12 @@ class TimestampConverter(Transformation):
             return None
         if schema is None:
             kind = _kind_of_value(value)
-        since_epoch = self._to_ms(kind, value)
+        try:
+            return self._made(schema, self._to_ms(kind, value))
+        except (OverflowError, ValueError):
+            raise DataError(f"The time {value} is not in the years 1 to 9999") from None
+
+    def _made(self, schema: Schema | None, since_epoch: int) -> Any:
         match self._target:
             case "string":
                 return self._format.format(since_epoch) if self._format else ""

@@ -26,11 +26,12 @@ from moldau.connect.machine.ids import State, TaskId
 from moldau.connect.machine.protocol import NOTHING, Work
 from moldau.connect.machine.source_offsets import SourceOffsets
 from moldau.connect.plugins import Plugins
+from moldau.connect.runtime.bulk import BulkJob
 from moldau.connect.runtime.clients import worker_client
 from moldau.connect.runtime.offset_stores import FileOffsets, OffsetStore, TopicOffsets
 from moldau.connect.runtime.state_topics import state_log
 from moldau.connect.runtime.topic_log import Apply, TopicLog
-from moldau.connect.runtime.worker import Worker
+from moldau.connect.runtime.worker import Runner, Worker
 from moldau.connect.runtime.worker_config import WorkerConfig
 from moldau.http.application import Application, Service
 from moldau.http.authentication import authentication_of
@@ -96,6 +97,7 @@ class ConnectWorker:
             on_status=self._on_status,
             on_topic=self._on_topic,
             on_reconfiguration=lambda name: self.herder.on_reconfiguration(name),
+            bulk=self._bulk_runner,
         )
         self.privileges = Privileges(self.worker, self.configs)
         self._group: GroupMember | None = None
@@ -161,6 +163,12 @@ class ConnectWorker:
         log = state_log(self.config, kind, apply, partitions=partitions)
         self._logs.append(log)
         return log
+
+    def _bulk_runner(self, job: BulkJob) -> Runner:
+        # Few workers have a bulk sink, and all should start quickly.
+        from moldau.services.connect.bulk import BulkRunner
+
+        return BulkRunner(job, self.config.settings.get("spark.deployment"))
 
     # Events from stores and tasks, in any thread.
 

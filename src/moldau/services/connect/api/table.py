@@ -97,6 +97,9 @@ def _worker_routes(worker: WorkerApi) -> list[Route]:
             produces=("text/plain",),
             responses={200: {"type": "string"}},
         ),
+        _route(
+            "GET", "/pipelines", worker.pipelines, "Pipelines of the cluster on Spark", answer=_LIST
+        ),
         _route("GET", "/admin/loggers", worker.loggers, "Levels of loggers", answer=_OBJECT),
         _route("GET", "/admin/loggers/{logger}", worker.logger, "A logger", answer=_OBJECT),
         _route(

@@ -9,6 +9,7 @@ from typing import Any
 from moldau import __version__
 from moldau.connect.api import NotFoundError
 from moldau.connect.machine.config_state import SessionKey, logger_record
+from moldau.connect.runtime.clients import worker_client
 from moldau.http.machine.errors import HttpError
 from moldau.http.metrics import CONTENT_TYPE, Metrics
 from moldau.http.request import Answer, Request
@@ -17,6 +18,7 @@ from moldau.services.connect.api.connectors import object_body
 from moldau.services.connect.forwarding import is_signed
 from moldau.services.connect.machine.errors import BadRequest
 from moldau.services.connect.operations import Operations
+from moldau.services.connect.pipelines import pipelines_in
 
 _HEALTH_S = 10.0
 
@@ -74,6 +76,10 @@ class WorkerApi:
     def metrics(self, request: Request) -> Answer:
         text = self._metrics.render() + task_metrics.render(self._do.herder.worker)
         return Answer(body=text.encode(), media_type=CONTENT_TYPE)
+
+    async def pipelines(self, request: Request) -> Any:
+        client = worker_client(self._do.config.settings, "admin")
+        return await asyncio.to_thread(pipelines_in, client)
 
     def loggers(self, request: Request) -> Any:
         return logger_levels.all_levels()
