@@ -473,7 +473,7 @@ def _instances_seen(name: str, summary: Summary) -> events.InstancesSeen:
     error = None
     if summary.error is not None:
         error = ErrorRecord(message=summary.error, detail=summary.detail, at_ms=summary.error_at_ms)
-    return events.InstancesSeen(name, summary.failures, error)
+    return events.InstancesSeen(name, summary.failures, error, summary.restarts)
 
 
 def _with_detail(error: ErrorRecord) -> str:
