@@ -90,7 +90,7 @@ def started(folder: Path) -> Iterator[str]:
         cluster = json.loads((folder / "data-spark" / "cluster.json").read_text())
         yield str(cluster["bootstrap.servers"])
     finally:
-        process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGTERM)
         process.wait(120)
 
 

@@ -16,6 +16,7 @@ import argparse
 import csv
 import json
 import shutil
+import signal
 import statistics
 import sys
 import tempfile
@@ -260,6 +261,9 @@ def main() -> int:
     parser.add_argument("--csv", type=Path, default=Path("pipelines-hour.csv"))
     parser.add_argument("--keep", action="store_true", help="keep the folder with all logs")
     given = parser.parse_args()
+    # Ends the deployment too, also where a shell has let background jobs ignore Ctrl-C.
+    for each in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(each, signal.default_int_handler)
     folder = Path(tempfile.mkdtemp(prefix="moldau-hour-"))
     print(f"folder {folder}", flush=True)
     samples: list[Sample] = []
