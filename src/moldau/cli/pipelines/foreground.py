@@ -19,7 +19,7 @@ from moldau.cli.support.failures import ToolError
 __all__ = ["stay", "until_signal"]
 
 _LOOK_SECONDS = 1.0
-_GONE_LOOKS = 20
+_GONE_LOOKS = 10
 
 
 @contextmanager

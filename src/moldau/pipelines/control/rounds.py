@@ -49,6 +49,7 @@ __all__ = ["PipelineWatch", "Published", "Rounds"]
 
 _ROUND_SECONDS: Final = 0.2
 _LOOK_SECONDS: Final = 1.0
+_SHOW_SECONDS: Final = 0.9
 # Progress goes to the registry and the logs at these rates; the heartbeat's file has it at once.
 _PROGRESS_WRITE_SECONDS: Final = 30.0
 _PROGRESS_LOG_SECONDS: Final = 10.0
@@ -143,6 +144,7 @@ class Rounds:
         self._is_server_job_under_way = False
         self._watches: defaultdict[str, PipelineWatch] = defaultdict(PipelineWatch)
         self._write_after_s = 0.0
+        self._shown_s = -math.inf
 
     def close(self) -> None:
         """Workers that hang are not waited for."""
@@ -316,6 +318,7 @@ class Rounds:
             case events.Exit():
                 return True
             case events.Report(name):
+                self._shown_s = -math.inf
                 self._log_state(name)
                 self._write(name)
             case events.StartServer():
@@ -453,7 +456,11 @@ class Rounds:
             self._logs.write(name, "INFO", text)
 
     def _show(self) -> None:
-        """For the heartbeat's thread: a whole that does not change any more."""
+        """For the heartbeat's thread, which looks once a second: a whole that does not change."""
+        now_s = time.monotonic()
+        if now_s - self._shown_s < _SHOW_SECONDS:
+            return
+        self._shown_s = now_s
         names = [name for name in self._own() if self._reconciler.status(name) is not None]
         self._published.pipelines = {name: self._status(name).to_json() for name in names}
         self._published.server_id = self._server.server_id

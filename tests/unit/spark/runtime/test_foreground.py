@@ -45,7 +45,7 @@ class Foreground:
 
     def wait_until_up(self) -> None:
         eventually(
-            lambda: "pipelines  kept by" in self.shown or self.process.poll() is not None,
+            lambda: "pipelines  kept running by" in self.shown or self.process.poll() is not None,
             what=f"it is up: {self.shown}",
             seconds_max=120,
         )
