@@ -108,7 +108,8 @@ def files_below(folder: Path) -> tuple[int, int]:
 
 def _children(process: psutil.Process) -> list[psutil.Process]:
     try:
-        return process.children(recursive=True)
+        found: list[psutil.Process] = process.children(recursive=True)
+        return found
     except psutil.Error:
         return []
 

@@ -38,7 +38,7 @@ class InTopic:
     """What a reader of committed records has seen of a topic, from its beginning."""
 
     def __init__(self, bootstrap: str, topic: str, partitions: int) -> None:
-        self.sink = {"topic": topic, "format": "string", "key": "id"}
+        self.sink: Mapping[str, Any] = {"topic": topic, "format": "string", "key": "id"}
         self._config = {"bootstrap.servers": bootstrap}
         self._places = [TopicPartition(topic, each) for each in range(partitions)]
         self._consumer = Consumer(
@@ -73,7 +73,7 @@ class InDelta:
         self._address = address
         self._storage = dict(storage or {})
         options = {f"storage.{name}": value for name, value in self._storage.items()}
-        self.sink = {"delta": address, **options}
+        self.sink: Mapping[str, Any] = {"delta": address, **options}
         self._files: dict[str, Counter[int]] = {}
 
     def counts(self) -> Counter[int]:
@@ -101,7 +101,7 @@ class InDelta:
 
 class InPostgres:
     def __init__(self, server: Any, database: str) -> None:
-        self.sink = {"jdbc": server.url(database), "table": "numbers"}
+        self.sink: Mapping[str, Any] = {"jdbc": server.url(database), "table": "numbers"}
         self._connection = server.connect(database, autocommit=True)
 
     def counts(self) -> Counter[int]:
