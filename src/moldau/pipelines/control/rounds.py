@@ -108,6 +108,16 @@ class Published:
     problem: str | None = None
     server_id: str | None = None
     pipelines: dict[str, Any] = field(default_factory=dict)
+    #: When that was, by `time.monotonic`.
+    at_s: float = -math.inf
+
+    def is_due(self) -> bool:
+        """Once a second, as often as it is read."""
+        now_s = time.monotonic()
+        if now_s - self.at_s < _SHOW_SECONDS:
+            return False
+        self.at_s = now_s
+        return True
 
 
 class Rounds:
@@ -144,7 +154,6 @@ class Rounds:
         self._is_server_job_under_way = False
         self._watches: defaultdict[str, PipelineWatch] = defaultdict(PipelineWatch)
         self._write_after_s = 0.0
-        self._shown_s = -math.inf
 
     def close(self) -> None:
         """Workers that hang are not waited for."""
@@ -318,7 +327,7 @@ class Rounds:
             case events.Exit():
                 return True
             case events.Report(name):
-                self._shown_s = -math.inf
+                self._published.at_s = -math.inf
                 self._log_state(name)
                 self._write(name)
             case events.StartServer():
@@ -457,13 +466,10 @@ class Rounds:
 
     def _show(self) -> None:
         """For the heartbeat's thread, which looks once a second: a whole that does not change."""
-        now_s = time.monotonic()
-        if now_s - self._shown_s < _SHOW_SECONDS:
-            return
-        self._shown_s = now_s
-        names = [name for name in self._own() if self._reconciler.status(name) is not None]
-        self._published.pipelines = {name: self._status(name).to_json() for name in names}
-        self._published.server_id = self._server.server_id
+        if self._published.is_due():
+            names = [name for name in self._own() if self._reconciler.status(name) is not None]
+            self._published.pipelines = {name: self._status(name).to_json() for name in names}
+            self._published.server_id = self._server.server_id
 
 
 def _spec_of(record: PipelineRecord) -> Spec:
