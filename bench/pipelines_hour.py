@@ -155,12 +155,13 @@ class Hour:
 
     def _send(self, ending: threading.Event) -> None:
         begun = time.monotonic()
-        with Producer({"bootstrap.servers": self._bootstrap}) as producer:
+        patient = {"delivery.timeout.ms": 600_000, "max.block.ms": 600_000}
+        with Producer({"bootstrap.servers": self._bootstrap, **patient}) as producer:
             while not ending.wait(max(0.0, begun + self.sent - time.monotonic())):
                 value = json.dumps({"id": self.sent, "at": int(time.time() * 1000)}).encode()
                 for each in self._definitions:
                     producer.send(f"{each.name}-in", value)
-                producer.flush(60.0)
+                producer.flush(600.0)
                 self.sent += 1
 
     def _receive(self, ending: threading.Event) -> None:
