@@ -106,8 +106,13 @@ spark: $(VENV)/.installed-test | tools kafka   ## tests of pipelines on Apache S
 demo: $(VENV)/.installed-spark   ## the orders example with a live view, for a minute (DEMO="--rate 100")
 	@cd examples/orders && PYTHONPATH=src exec $(CURDIR)/$(BIN)/python -m orders.demo $(DEMO)
 
-chaos: $(VENV)/.installed-test   ## kill driver, executor, broker, control loop during exactly-once (long)
+chaos: $(VENV)/.installed-test   ## kill driver, executor, broker, control loop under every sink (CHAOS="--rounds 50", long)
 	PYTHONPATH=tests $(BIN)/python -m spark.chaos $(CHAOS)
+
+.PHONY: pipelines-hour
+MINUTES ?= 60
+pipelines-hour: $(VENV)/.installed-test   ## ten pipelines left alone for an hour: does anything grow? (MINUTES=60)
+	$(BIN)/python -m bench.pipelines_hour --minutes $(MINUTES)
 
 .PHONY: kills
 KILLS ?= 1000

@@ -5,7 +5,9 @@
 Each pipeline is `SELECT id, at FROM input WHERE id >= 0` from one topic to a topic of its own, at 2
 records/s. `task` runs it without Spark, `spark` in micro-batches of our connector, exactly once,
 `kafka` in those of Spark's own connector, at least once. Figures are of everything but the broker:
-control loop, Spark server, Python processes. Memory is the proportional set size.
+control loop, Spark server, Python processes. `start` is `moldau start --spark` with pipelines of
+which it decides itself how they run, and its figures are of everything, broker and Spark included.
+Memory is the proportional set size.
 """
 
 from __future__ import annotations
@@ -16,8 +18,7 @@ import statistics
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -25,6 +26,7 @@ import psutil
 from rich.console import Console
 from rich.table import Table
 
+from bench.deployments import Costs, started
 from moldau.client import Admin, Consumer, NewTopic, Producer, TopicPartition
 from moldau.pipelines import Pipelines, daemon
 from moldau.pipelines.definition import Pipeline, Topic
@@ -32,8 +34,9 @@ from moldau.spark import ConnectServer
 from moldau.testing import Broker
 
 INPUT = "bench-in"
-ENGINES = ("task", "spark", "kafka")
+ENGINES = ("start", "task", "spark", "kafka")
 RECORDS_PER_SECOND = 2
+_ENGINE_OF = {"start": "auto", "task": "task", "spark": "spark", "kafka": "spark"}
 RESULTS = Path(__file__).parent / "results" / "pipelines.json"
 
 
@@ -60,7 +63,7 @@ class Bench:
     """One deployment with its broker."""
 
     def __init__(self, folder: Path, bootstrap: str, engine: str, count: int) -> None:
-        self._folder = folder
+        self._costs = Costs(folder)
         self._bootstrap = bootstrap
         self._engine = engine
         self._count = count
@@ -77,7 +80,7 @@ class Bench:
                 source=Topic(INPUT, schema="id BIGINT, at BIGINT", startingOffsets="earliest"),
                 steps=["SELECT id, at FROM input WHERE id >= 0"],
                 sink=Topic(output),
-                engine="task" if self._engine == "task" else "spark",
+                engine=_ENGINE_OF[self._engine],
                 connector="kafka" if self._engine == "kafka" else "auto",
             )
             pipelines.start(definition, wait=False)
@@ -129,12 +132,12 @@ class Bench:
     def _measure(self, producer: Producer, *, seconds: float, warm: float, pause: float) -> Figures:
         sent = self._send_for(producer, warm, 0)
         self._drain(sent * self._count, 120)
-        with self._cpu() as busy:
+        with self._costs.cpu_percent() as busy:
             first = self._send_for(producer, seconds, sent)
         found = self._drain(first * self._count, 60)
-        processes = self._processes()
-        memory = sum(_pss(each) for each in processes) / 1e6
-        with self._cpu() as idle:
+        processes = len(self._costs.processes())
+        memory = self._costs.memory_mb()
+        with self._costs.cpu_percent() as idle:
             time.sleep(pause)
         self._take()
         again = self._send_for(producer, 3, sent + first)
@@ -148,7 +151,7 @@ class Bench:
             paused_p95_ms=round(_quantile(paused, 0.95)),
             cpu_percent=round(busy[0], 1),
             idle_cpu_percent=round(idle[0], 1),
-            processes=len(processes),
+            processes=processes,
             memory_mb=round(memory),
             load=round(psutil.getloadavg()[0], 1),
         )
@@ -161,51 +164,6 @@ class Bench:
             time.sleep(1 / RECORDS_PER_SECOND)
         return sent
 
-    # The processes.
-
-    def _processes(self) -> list[psutil.Process]:
-        """All that run from the deployment's folder, with their children."""
-        found: dict[int, psutil.Process] = {}
-        for process in psutil.process_iter(["cmdline", "environ", "cwd"]):
-            words = " ".join(process.info["cmdline"] or ())
-            here = str(self._folder) in words or process.info["cwd"] == str(self._folder)
-            if here and process.pid != psutil.Process().pid:
-                for each in (process, *_children(process)):
-                    found[each.pid] = each
-        return list(found.values())
-
-    @contextmanager
-    def _cpu(self) -> Iterator[list[float]]:
-        """Percent of a core while the block runs; processes that end in it do not count."""
-        before = {each.pid: _cpu_seconds(each) for each in self._processes()}
-        started = time.monotonic()
-        result: list[float] = []
-        yield result
-        used = sum(_cpu_seconds(each) - before.get(each.pid, 0.0) for each in self._processes())
-        result.append(100 * used / (time.monotonic() - started))
-
-
-def _children(process: psutil.Process) -> list[psutil.Process]:
-    try:
-        return process.children(recursive=True)
-    except psutil.Error:
-        return []
-
-
-def _cpu_seconds(process: psutil.Process) -> float:
-    try:
-        times = process.cpu_times()
-    except psutil.Error:
-        return 0.0
-    return float(times.user + times.system)
-
-
-def _pss(process: psutil.Process) -> int:
-    try:
-        return int(process.memory_full_info().pss)
-    except psutil.Error:
-        return 0
-
 
 def _quantile(values: Sequence[float], share: float) -> float:
     ordered = sorted(values)
@@ -213,17 +171,37 @@ def _quantile(values: Sequence[float], share: float) -> float:
 
 
 def run(engine: str, count: int, *, seconds: float, warm: float, pause: float) -> Figures:
-    with tempfile.TemporaryDirectory(prefix="bench-pipelines-") as name, Broker() as broker:
-        folder = Path(name, "spark")
-        folder.mkdir()
+    with tempfile.TemporaryDirectory(prefix="bench-pipelines-") as name:
+        if engine == "start":
+            with started(Path(name)) as bootstrap:
+                return _measured(
+                    Path(name, "data-spark"),
+                    Bench(Path(name), bootstrap, engine, count),
+                    bootstrap,
+                    seconds=seconds,
+                    warm=warm,
+                    pause=pause,
+                )
+        return _without_broker(Path(name, "spark"), engine, count, seconds, warm, pause)
+
+
+def _measured(folder: Path, bench: Bench, bootstrap: str, **times: float) -> Figures:
+    with Pipelines(bootstrap, folder=folder, timeout=600) as pipelines:
+        bench.start(pipelines)
+        return bench.measure(**times)
+
+
+def _without_broker(
+    folder: Path, engine: str, count: int, seconds: float, warm: float, pause: float
+) -> Figures:
+    folder.mkdir()
+    with Broker() as broker:
         bootstrap = str(broker.bootstrap_servers)
         server = ConnectServer(folder, connector="kafka" if engine == "kafka" else "moldau")
         server.remember()
         try:
-            with Pipelines(bootstrap, folder=folder, timeout=600) as pipelines:
-                bench = Bench(folder, bootstrap, engine, count)
-                bench.start(pipelines)
-                return bench.measure(seconds=seconds, warm=warm, pause=pause)
+            bench = Bench(folder, bootstrap, engine, count)
+            return _measured(folder, bench, bootstrap, seconds=seconds, warm=warm, pause=pause)
         finally:
             daemon.stop(folder, timeout=300)
             server.stop()
@@ -260,7 +238,7 @@ def main() -> None:
     for count in map(int, given.counts.split(",")):
         for engine in given.engines.split(","):
             # Fifty queries of Spark do not fit on a small machine.
-            if engine == "task" or count <= 10:
+            if engine in ("task", "start") or count <= 10:
                 made = run(engine, count, seconds=given.seconds, warm=given.warm, pause=given.pause)
                 print(made, flush=True)
                 figures.append(made)

@@ -30,7 +30,7 @@ VERSIONS = ("1.29", "1.37")
 
 
 def documents() -> Iterator[Any]:
-    for file in ("brokers.yaml", "services.yaml"):
+    for file in ("brokers.yaml", "services.yaml", "spark/spark.yaml"):
         yield from yaml.safe_load_all((DEPLOY / "kubernetes" / file).read_text())
 
 
@@ -54,9 +54,10 @@ def test_the_schemas_refuse_what_is_wrong() -> None:
 
 
 def test_every_file_is_applied_and_every_service_finds_its_pods() -> None:
-    listed = yaml.safe_load((DEPLOY / "kubernetes/kustomization.yaml").read_text())["resources"]
-    files = {path.name for path in (DEPLOY / "kubernetes").glob("*.yaml")}
-    assert {*listed, "kustomization.yaml"} == files
+    for folder in (DEPLOY / "kubernetes", DEPLOY / "kubernetes/spark"):
+        listed = yaml.safe_load((folder / "kustomization.yaml").read_text())["resources"]
+        files = {path.name for path in folder.glob("*.yaml")}
+        assert {*listed, "kustomization.yaml"} == files
     labels = [
         one["spec"]["template"]["metadata"]["labels"]
         for one in documents()
@@ -124,9 +125,10 @@ def test_the_container_file_copies_what_is_there() -> None:
     (command,) = re.findall(r"^CMD (.*)$", text, re.MULTILINE)
     tool, *words = yaml.safe_load(command)
     parser_of(TOOLS[tool]).parse(words)
-    (extras,) = re.findall(r'"\.\[(.*)\]"', text)
+    (extras,) = re.findall(r"^ARG EXTRAS=(.*)$", text, re.MULTILINE)
+    assert '".[$EXTRAS]"' in text
     known = (ROOT / "pyproject.toml").read_text()
-    for extra in extras.split(","):
+    for extra in (*extras.split(","), "spark"):
         assert re.search(rf"^{extra} = \[", known, re.MULTILINE), extra
 
 

@@ -44,6 +44,7 @@ def stored_infos(folder: str | os.PathLike[str]) -> tuple[list[PipelineInfo], fl
             queries=status.queries,
             progress=status.progress,
             activity=status.activity,
+            engine=status.engine or "spark",
             last_error=status.last_error,
             updated_at_ms=status.updated_at_ms,
             stale=stale,

@@ -1,15 +1,17 @@
-"""Numbers into a topic, and how often each came out of another under read_committed."""
+"""Numbers into a topic, and how often each came out of a pipeline."""
 
 from __future__ import annotations
 
 import contextlib
 import threading
 import time
-from collections import Counter
+from typing import TYPE_CHECKING
 
-from moldau.client import Admin, Consumer, Producer, TopicPartition
-from moldau.client.admin import OffsetSpec
+from moldau.client import Consumer, Producer, TopicPartition
 from moldau.client.errors import KafkaError
+
+if TYPE_CHECKING:
+    from spark.chaos.targets import Target
 
 
 class Numbers:
@@ -71,57 +73,42 @@ def await_record(bootstrap: str, topic: str, partitions: int, key: bytes) -> boo
 
 
 class Counts:
-    """What a reader of committed records has seen of a topic, from its beginning."""
+    """How often each number is in a target."""
 
-    def __init__(self, bootstrap: str, topic: str, partitions: int) -> None:
-        self._config = {"bootstrap.servers": bootstrap}
-        self._places = [TopicPartition(topic, each) for each in range(partitions)]
-        self._consumer = Consumer(
-            self._config | {"isolation.level": "read_committed", "auto.offset.reset": "earliest"}
-        )
-        self._consumer.assign(self._places)
-        self.seen: Counter[int] = Counter()
-
-    def poll(self) -> None:
-        for record in self._consumer.poll(0.25):
-            self.seen[int(record.value)] += 1
+    def __init__(self, name: str, target: Target) -> None:
+        self.name = name
+        self.target = target
 
     def wait_for(self, count: int, *, seconds_max: float) -> float:
         """Until every number below `count` was seen; how long that took, or a RuntimeError."""
         start = time.monotonic()
-        while len(self.seen) < count:
+        while len(seen := self.target.counts()) < count:
             if time.monotonic() - start > seconds_max:
-                missing = [each for each in range(count) if each not in self.seen]
+                missing = [each for each in range(count) if each not in seen]
                 raise RuntimeError(
-                    f"{len(missing)} of {count} records did not arrive within {seconds_max:.0f} s,"
-                    f" such as {missing[:5]}"
+                    f"{self.name}: {len(missing)} of {count} records did not arrive within"
+                    f" {seconds_max:.0f} s, such as {missing[:5]}"
                 )
-            self.poll()
         return time.monotonic() - start
 
-    def read_to_end(self, *, seconds_max: float = 60.0) -> None:
-        """All that is in the topic now, once nothing hides it any more."""
-        with Admin(self._config) as admin:
-            latest = admin.list_offsets(dict.fromkeys(self._places, OffsetSpec.latest()))
-            ends = {place: latest[place].offset for place in self._places}
-        deadline = time.monotonic() + seconds_max
-        while any(self._consumer.position(place) < end for place, end in ends.items()):
-            if time.monotonic() > deadline:
-                raise RuntimeError("an open transaction holds readers up")
-            self.poll()
-
     def problem(self, count: int) -> str | None:
-        """What is wrong with what was seen, if anything is."""
-        missing = [each for each in range(count) if each not in self.seen]
-        twice = [each for each, times in self.seen.items() if times > 1]
-        strange = [each for each in self.seen if not 0 <= each < count]
+        """What is wrong with all that is there, if anything is."""
+        self.target.read_to_end()
+        seen = self.target.counts()
+        missing = [each for each in range(count) if each not in seen]
+        twice = [each for each, times in seen.items() if times > 1]
+        strange = [each for each in seen if not 0 <= each < count]
         found = [
             f"{len(each)} {what}, such as {sorted(each)[:5]}"
             for each, what in ((missing, "lost"), (twice, "more than once"), (strange, "unknown"))
             if each
         ]
-        return "; ".join(found) or None
+        return f"{self.name}: {'; '.join(found)}" if found else None
 
     def close(self) -> None:
-        with contextlib.suppress(KafkaError):
-            self._consumer.close()
+        self.target.close()
+
+
+def closed_quietly(consumer: Consumer) -> None:
+    with contextlib.suppress(KafkaError):
+        consumer.close()

@@ -130,6 +130,29 @@ def test_columns_and_files_that_are_not_there_are_told(folder: Path, capsys: Any
         build.check(broken)
 
 
+MODELS = Path(__file__).parent / "models"
+
+
+def test_models_in_onnx_are_scored_as_those_of_scikit_learn() -> None:
+    pytest.importorskip("onnxruntime")
+    rows = [[22.0, 0.1], [92.0, 3.5], [None, 3.5]]
+    assert score(MODELS, "risk.onnx", FEATURES, *rows) == [0.0, 1.0, None]
+    proba = {"method": "predict_proba"}
+    assert score(MODELS, "risk.onnx", FEATURES, *rows, **proba) == [0.0, 1.0, None]
+    both = proba | {"type": "ARRAY<DOUBLE>"}
+    assert score(MODELS, "risk.onnx", FEATURES, rows[1], **both) == [[0.0, 1.0]]
+
+
+def test_inputs_of_onnx_have_their_own_types_and_columns() -> None:
+    pytest.importorskip("onnxruntime")
+    assert score(MODELS, "line.onnx", ["x"], [3.0]) == pytest.approx([30.0])
+    # In the order of the definition, which need not be that of the model.
+    shops = [[3.0, "a"], [3.0, "b"]]
+    assert score(MODELS, "price.onnx", ["amount", "shop"], *shops) == pytest.approx([13.0, 23.0])
+    with pytest.raises(PipelineError, match="no columns of the step: shop"):
+        score(MODELS, "price.onnx", ["amount"], [3.0])
+
+
 def test_onnx_without_its_package_names_it(folder: Path) -> None:
     try:
         import onnxruntime  # noqa: F401

@@ -13,6 +13,7 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from moldau.cli.pipelines.foreground import stay, until_signal
 from moldau.cli.support.addresses import cluster_settings, running_cluster
 from moldau.cli.support.arguments import Commands, Parser
 from moldau.cli.support.client_options import add_json
@@ -115,6 +116,12 @@ def _add_start(parser: Parser) -> None:
         "--command-config", metavar="FILE", help="settings of clients, a properties file"
     )
 
+    parser.add_argument(
+        "--foreground",
+        action="store_true",
+        help="stay until Ctrl-C or SIGTERM, which stop everything; for containers and services",
+    )
+
 
 def _add_cluster(commands: Commands) -> None:
     master = commands.add("master", "run the master of a Spark cluster, in the foreground")
@@ -178,9 +185,16 @@ def _start(arguments: argparse.Namespace) -> int:
         _warn_of_no_effect(arguments, server)
     elif sys.stderr.isatty():
         print("Starting Spark, which takes some seconds ...", file=sys.stderr)
-    start_all(server, arguments.bootstrap_server or config.get("bootstrap.servers"), config)
-    _show(server, arguments, already=running)
-    return 0
+    bootstrap_servers = arguments.bootstrap_server or config.get("bootstrap.servers")
+    if not arguments.foreground:
+        start_all(server, bootstrap_servers, config)
+        _show(server, arguments, already=running)
+        return 0
+    with until_signal() as ending:
+        start_all(server, bootstrap_servers, config)
+        _show(server, arguments, already=running)
+        sys.stdout.flush()
+        return stay(server.places.folder, ending, lambda: stop_all(server))
 
 
 def _warn_of_no_effect(arguments: argparse.Namespace, server: ConnectServer) -> None:

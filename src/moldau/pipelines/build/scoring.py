@@ -135,7 +135,7 @@ class _Onnx:
 
     def __init__(self, model: bytes | str) -> None:
         try:
-            import onnxruntime  # type: ignore[import-not-found]
+            import onnxruntime  # type: ignore[import-not-found, import-untyped, unused-ignore]
         except ImportError:
             raise PipelineError(
                 "a score step with a model in ONNX needs the package onnxruntime wherever Spark's "
@@ -146,7 +146,9 @@ class _Onnx:
         # Spark runs as many workers as there are cores.
         options.intra_op_num_threads = int(os.environ.get("OMP_NUM_THREADS", "1"))
         self._session = onnxruntime.InferenceSession(model, options)
-        self._input = self._session.get_inputs()[0].name
+        self._inputs = {each.name: each.type for each in self._session.get_inputs()}
+        #: As models of scikit-learn say that they take a table and not only its values.
+        self.feature_names_in_ = list(self._inputs)
 
     def predict(self, rows: Any) -> Any:
         found = self._run(rows)[0]
@@ -164,7 +166,31 @@ class _Onnx:
     decision_function = predict_proba
 
     def _run(self, rows: Any) -> Any:
-        return self._session.run(None, {self._input: rows.astype("float32")})
+        return self._session.run(None, self._given(rows))
+
+    def _given(self, rows: Any) -> dict[str, Any]:
+        """One input takes all columns; several take one column each, by name."""
+        if len(self._inputs) == 1:
+            [(name, kind)] = self._inputs.items()
+            return {name: rows.to_numpy(dtype=_number_type(kind))}
+        if missing := [name for name in self._inputs if name not in rows.columns]:
+            raise PipelineError(
+                f"score: the model has inputs that are no columns of the step: {', '.join(missing)}"
+            )
+        return {
+            name: rows[[name]].to_numpy(dtype=_number_type(kind))
+            for name, kind in self._inputs.items()
+        }
+
+
+#: Of ONNX's types those that Numpy calls by another name.
+_NUMBER_TYPES: Final = {"float": "float32", "double": "float64", "string": "object"}
+
+
+def _number_type(kind: str) -> str:
+    """Of a type such as `tensor(float)`."""
+    name = kind.removeprefix("tensor(").removesuffix(")")
+    return _NUMBER_TYPES.get(name, name)
 
 
 def _wrong(step: Score, message: str) -> PipelineError:

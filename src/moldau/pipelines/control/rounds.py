@@ -49,6 +49,7 @@ __all__ = ["PipelineWatch", "Published", "Rounds"]
 
 _ROUND_SECONDS: Final = 0.2
 _LOOK_SECONDS: Final = 1.0
+_SHOW_SECONDS: Final = 0.9
 # Progress goes to the registry and the logs at these rates; the heartbeat's file has it at once.
 _PROGRESS_WRITE_SECONDS: Final = 30.0
 _PROGRESS_LOG_SECONDS: Final = 10.0
@@ -107,6 +108,16 @@ class Published:
     problem: str | None = None
     server_id: str | None = None
     pipelines: dict[str, Any] = field(default_factory=dict)
+    #: When that was, by `time.monotonic`.
+    at_s: float = -math.inf
+
+    def is_due(self) -> bool:
+        """Once a second, as often as it is read."""
+        now_s = time.monotonic()
+        if now_s - self.at_s < _SHOW_SECONDS:
+            return False
+        self.at_s = now_s
+        return True
 
 
 class Rounds:
@@ -316,6 +327,7 @@ class Rounds:
             case events.Exit():
                 return True
             case events.Report(name):
+                self._published.at_s = -math.inf
                 self._log_state(name)
                 self._write(name)
             case events.StartServer():
@@ -453,10 +465,11 @@ class Rounds:
             self._logs.write(name, "INFO", text)
 
     def _show(self) -> None:
-        """For the heartbeat's thread: a whole that does not change any more."""
-        names = [name for name in self._own() if self._reconciler.status(name) is not None]
-        self._published.pipelines = {name: self._status(name).to_json() for name in names}
-        self._published.server_id = self._server.server_id
+        """For the heartbeat's thread, which looks once a second: a whole that does not change."""
+        if self._published.is_due():
+            names = [name for name in self._own() if self._reconciler.status(name) is not None]
+            self._published.pipelines = {name: self._status(name).to_json() for name in names}
+            self._published.server_id = self._server.server_id
 
 
 def _spec_of(record: PipelineRecord) -> Spec:
@@ -473,7 +486,7 @@ def _instances_seen(name: str, summary: Summary) -> events.InstancesSeen:
     error = None
     if summary.error is not None:
         error = ErrorRecord(message=summary.error, detail=summary.detail, at_ms=summary.error_at_ms)
-    return events.InstancesSeen(name, summary.failures, error)
+    return events.InstancesSeen(name, summary.failures, error, summary.restarts)
 
 
 def _with_detail(error: ErrorRecord) -> str:

@@ -36,6 +36,7 @@ _TOPICS_SECONDS: Final = 30.0
 _CLOSE_SECONDS_MAX: Final = 10.0
 _TRANSACTION_MS: Final = 15_000
 _RECORDS_MAX: Final = 2_000
+_FETCH_WAIT_MS: Final = 5_000
 
 Offsets = dict[TopicPartition, OffsetAndMetadata]
 
@@ -50,6 +51,8 @@ def run(context: HostedContext) -> None:
     consumer = Consumer(
         {
             "max.poll.records": _RECORDS_MAX,
+            # Records are answered at once; without any, few questions cost little.
+            "fetch.max.wait.ms": _FETCH_WAIT_MS,
             **keys_of(CONSUMER_KEYS, connection),
             "group.id": plan.group,
             "enable.auto.commit": False,

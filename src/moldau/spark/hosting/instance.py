@@ -176,6 +176,7 @@ class HostedInstance:
                 error=known.error,
                 detail=known.detail,
                 error_at_ms=known.error_at_ms,
+                restarts=known.restarts,
                 facts=self._context.facts,
             )
 

@@ -45,6 +45,7 @@ ANSWER_SECONDS = 20.0
 _POLL_SECONDS = 0.05
 # Another program may take a port that was free when we looked.
 _PORT_TRIES = 3
+_JAVA_OPTIONS = ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS")
 # What would make Spark's scripts think that they are clients, or another Spark's.
 _NOT_INHERITED = (
     "MASTER",
@@ -94,6 +95,7 @@ class ServerStartup:
             port=port,
             jars=jars,
             shipped=self._shipped(),
+            java_options=" ".join(os.environ.get(name, "") for name in _JAVA_OPTIONS),
         )
         conf = server_conf(settings, places, environment)
         home = spark_home()
@@ -171,6 +173,8 @@ class ServerStartup:
         environ = {key: value for key, value in os.environ.items() if key not in _NOT_INHERITED}
         environ |= {"JAVA_HOME": java.home, "SPARK_HOME": str(home)}
         environ.setdefault("SPARK_LAUNCHER_OPTS", LAUNCHER_OPTIONS)
+        # By default the C library keeps memory apart for each of Java's hundreds of threads.
+        environ.setdefault("MALLOC_ARENA_MAX", "2")
         python = self.settings.conf.get("spark.pyspark.python")
         if python is None:
             python = sys.executable

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import signal
 import subprocess
 import sys
@@ -112,6 +113,8 @@ def test_a_second_signal_kills_a_loop_that_does_not_end(tmp_path: Path) -> None:
 
     with program(HANGING, tmp_path):
         eventually(lambda: daemon.status(tmp_path).pid is not None, what="a loop that hangs")
+        # As where it has started Spark: what stops it is imported, which may take longer.
+        importlib.import_module("moldau.cli.pipelines.spark")
         before = signal.signal(signal.SIGALRM, interrupt)
         try:
             signal.setitimer(signal.ITIMER_REAL, 0.5)

@@ -40,6 +40,29 @@ def test_a_failing_instance_makes_its_application_failing_until_it_is_well() -> 
     assert status.attempts == 0
 
 
+def test_instances_that_were_started_again_are_counted_once() -> None:
+    made = reconciler()
+    made.step(events.ServerSeen("s"), 0)
+    made.step(specs(app=RUNNING), 0)
+    made.step(events.Started("app", ()), 0)
+    for restarts, reported in ((0, False), (1, True), (1, False), (3, True)):
+        effects = made.step(events.InstancesSeen("app", 0, None, restarts), 0)
+        assert effects == ([events.Report("app")] if reported else [])
+    status = made.status("app")
+    assert status is not None
+    assert status.restarts == 3
+    # The next control loop finds a run of which these are counted already.
+    after = reconciler(app=status)
+    after.step(events.ServerSeen("s"), 0)
+    after.step(specs(app=RUNNING), 0)
+    after.step(events.Reattached("app", True), 0)
+    after.step(events.InstancesSeen("app", 0, None, 3), 0)
+    after.step(events.InstancesSeen("app", 0, None, 4), 0)
+    status = after.status("app")
+    assert status is not None
+    assert (status.state, status.restarts) == (State.RUNNING, 4)
+
+
 def test_a_task_starts_without_a_server_and_none_is_started_for_it() -> None:
     made = reconciler()
     made.step(events.ServerSeen(None), 0)

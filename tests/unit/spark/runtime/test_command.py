@@ -87,6 +87,25 @@ def test_the_users_settings_win_and_lists_are_joined() -> None:
     assert "ExitOnOutOfMemoryError" in conf["spark.driver.extraJavaOptions"]
 
 
+@pytest.mark.parametrize(
+    ("master", "given", "environ", "collectors"),
+    [
+        ("local[*]", "", "", ["-XX:+UseSerialGC"]),
+        ("local[*]", "-XX:+UseZGC", "", ["-XX:+UseZGC"]),
+        ("local[*]", "", "-XX:+UseParallelGC", []),
+        ("yarn", "", "", []),
+    ],
+)
+def test_java_takes_little_memory_and_has_one_collector(
+    master: str, given: str, environ: str, collectors: list[str]
+) -> None:
+    own = {"spark.driver.extraJavaOptions": given}
+    conf = conf_of(ServerSettings(master=master, conf=own), java_options=environ)
+    options = conf["spark.driver.extraJavaOptions"].split()
+    assert [each for each in options if each.endswith("GC")] == collectors
+    assert ("-Xms64m" in options) == (master != "yarn")
+
+
 def test_a_connector_that_the_user_brings_is_known() -> None:
     coordinate = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.3.0"
     for settings in (

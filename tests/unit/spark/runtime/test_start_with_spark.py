@@ -6,7 +6,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,15 +19,9 @@ from moldau.pipelines import daemon
 from moldau.spark.runtime.processes import start_mark
 from moldau.spark.runtime.server import ConnectServer
 from support.processes import free_port
+from support.small_spark import MOLDAU, install
 from support.waiting import eventually
 
-SPARK_SUBMIT = f"""#!{sys.executable}
-import socket, sys
-conf = dict(word.split("=", 1) for word in sys.argv if "=" in word)
-with socket.create_server(("127.0.0.1", int(conf["spark.connect.grpc.binding.port"]))) as listener:
-    while True:
-        listener.accept()[0].close()
-"""
 SERVER = """
 process.roles=broker,controller
 node.id=1
@@ -37,38 +30,17 @@ controller.listener.names=CONTROLLER
 listeners=PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:29093
 log.dirs={data}
 """
-# In every Python process of a deployment, also in the control loop's.
-SITE = """
-import pathlib
-from moldau.spark.runtime import probe, startup
-from moldau.spark.runtime.java import JavaHome
-home = pathlib.Path(__file__).parent
-startup.spark_home = lambda: home
-startup.find_java = lambda environ, cache: JavaHome("/jvm", 21, "PATH", "/usr/bin/java")
-probe.answers = lambda host, port, seconds_max, token: "4.3.0"
-"""
-MOLDAU = [sys.executable, "-m", "moldau.cli"]
 
 
 class Deployment:
     """`moldau start --spark`, and what there is to see of it from outside."""
 
     def __init__(self, folder: Path, *, port: int = 0, stdout: int | None = None) -> None:
-        script = folder / "bin" / "spark-submit"
-        if not script.exists():
-            script.parent.mkdir()
-            script.write_text(SPARK_SUBMIT)
-            script.chmod(0o755)
-            (folder / "sitecustomize.py").write_text(SITE)
         self.data, self.spark = folder / "data", folder / "data-spark"
         self._output = folder / "output"
         self._output.touch()
         self._begin = self._output.stat().st_size
-        self.environ = os.environ | {
-            "MOLDAU_CACHE": str(folder / "cache"),
-            "XDG_STATE_HOME": str(folder / "state"),
-            "PYTHONPATH": f"{folder}:{os.environ.get('PYTHONPATH', '')}",
-        }
+        self.environ = install(folder)
         self.command = [*MOLDAU, "start", "--spark", "--port", str(port), "--data", str(self.data)]
         with self._output.open("ab") as file:
             self.process = subprocess.Popen(

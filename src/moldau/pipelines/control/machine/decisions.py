@@ -66,6 +66,8 @@ class _Run:
     remembered: bool = False
     #: An instance of the hosted application is failing.
     ailing: bool = False
+    #: How often instances were started again, as far as that is counted; None: not looked at yet.
+    instance_restarts: int | None = None
     #: What it becomes once it has stopped.
     after_stop: State = State.STOPPED
 
@@ -207,6 +209,7 @@ class Reconciler:
     def _on_started(self, event: Started, now_ms: int) -> Iterator[Effect]:
         run = self._runs[event.name]
         run.busy = run.ailing = False
+        run.instance_restarts = 0
         run.status = replace(
             run.status, queries=event.queries, connector=event.connector, progress=None
         )
@@ -265,7 +268,11 @@ class Reconciler:
             run.status = replace(run.status, attempts=event.failures, last_error=event.error)
         elif was_ailing:
             run.status = replace(run.status, attempts=0)
-        if run.ailing != was_ailing:
+        new = 0 if run.instance_restarts is None else event.restarts - run.instance_restarts
+        run.instance_restarts = event.restarts
+        if new > 0:
+            run.status = replace(run.status, restarts=run.status.restarts + new)
+        if run.ailing != was_ailing or new > 0:
             yield Report(event.name)
 
     def _on_stopped(self, event: Stopped, now_ms: int) -> Iterator[Effect]:

@@ -103,11 +103,15 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class InstancesSeen:
-    """Failures in a row of the worst instance of a hosted application; 0 if all are well."""
+    """Failures in a row of the worst instance of a hosted application; 0 if all are well.
+
+    `restarts` is how often instances of this run were started again, of all together.
+    """
 
     name: str
     failures: int
     error: ErrorRecord | None
+    restarts: int = 0
 
 
 @dataclass(frozen=True, slots=True)

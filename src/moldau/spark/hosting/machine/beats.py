@@ -40,6 +40,8 @@ class InstanceBeat:
     error: str | None = None
     detail: str = ""
     error_at_ms: int = 0
+    #: How often it was started again in this run.
+    restarts: int = 0
     #: What the program itself reports.
     facts: Mapping[str, Any] = field(default_factory=dict)
 
@@ -70,6 +72,8 @@ class Summary:
     detail: str = ""
     error_at_ms: int = 0
     failures: int = 0
+    #: Of all instances together.
+    restarts: int = 0
 
     @property
     def all_run(self) -> bool:
@@ -104,4 +108,5 @@ def summary_of(beats: Iterable[InstanceBeat], *, instances: int, run: str, now_m
         detail="" if worst is None else worst.detail[:_ERROR_LENGTH_MAX],
         error_at_ms=0 if worst is None else worst.error_at_ms,
         failures=0 if worst is None else worst.failures,
+        restarts=sum(each.restarts for each in current),
     )

@@ -112,6 +112,7 @@ class InstanceSupervisor:
         self.error: str | None = None
         self.detail = ""
         self.error_at_ms = 0
+        self.restarts = 0
 
     def step(self, event: Event, now_ms: int) -> list[Effect]:
         match event:
@@ -131,6 +132,7 @@ class InstanceSupervisor:
 
     def _on_tick(self, now_ms: int) -> list[Effect]:
         if self.state is InstanceState.WAITING and now_ms >= self._retry_at_ms:
+            self.restarts += 1 if self.error is not None else 0
             self._enter(InstanceState.RUNNING, now_ms)
             return [Run()]
         if self.state is InstanceState.RUNNING and now_ms - self.since_ms >= WELL_AFTER_MS:
