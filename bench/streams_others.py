@@ -86,7 +86,9 @@ class Figures:
     records: int
     seconds: float
     cpu_s: float
+    #: From the process to the first update.
     start_s: float
+    start_cpu_s: float
     memory_mb: float
     idle_share: float | None = None
     restore_s: float | None = None
@@ -116,12 +118,15 @@ def _has(python: Path, module: str) -> bool:
     return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
-def fill(server: Server, count: int) -> None:
-    """The inputs: keys in a fixed, mixed order, ten records in each millisecond."""
+def fill(server: Server, count: int, rows: list[Row]) -> None:
+    """The inputs of the rows: keys in a fixed, mixed order, ten records in each millisecond."""
     keys_of = {"bench-in": 1_000, "bench-right": 1_000, "bench-million": 1_000_000}
+    wanted = {topic for row in (START, *rows) for topic in row.inputs}
     began_ms = time.time_ns() // 1_000_000 - count // 10
     with Producer(bootstrap_servers=server.bootstrap, linger_ms=20) as producer:
         for topic, keys in {**keys_of, "bench-table": 1_000, "bench-one": 1}.items():
+            if topic not in wanted:
+                continue
             server.create_topic(topic)
             for number in range(count if topic in keys_of else keys):
                 key = f"key{number * 7_919 % keys}".encode()
@@ -208,12 +213,13 @@ class Bench:
         command = [*self._commands[name], *self._arguments(row, guarantee)]
         began = time.monotonic()
         with running_program(command) as program, self._reader() as reader:
-            seen, first, warm = 0, 0.0, (0, 0.0, 0.0)
+            seen, first, warm = 0, (0.0, 0.0), (0, 0.0, 0.0)
             while seen < count:
                 found = len(reader.poll(0.5))
                 program.check()
                 now = time.monotonic()
-                first = first or (now if found else 0.0)
+                if found and not seen:
+                    first = (now, program.cpu_s())
                 seen += found
                 if not warm[0] and seen >= count * WARM_UP:
                     warm = (seen, now, program.cpu_s())
@@ -221,8 +227,9 @@ class Bench:
                     raise TimeoutError(f"{name} wrote {seen} of {count} in {SECONDS_MAX:g} s")
             seconds, cpu_s = time.monotonic() - warm[1], program.cpu_s() - warm[2]
             records = (seen - warm[0]) * row.reads
-            start_s, memory_mb = first - began, program.memory_mb()
-        return Figures(row.name, name, guarantee, records, seconds, cpu_s, start_s, memory_mb)
+            memory_mb = program.memory_mb()
+        times = (seconds, cpu_s, first[0] - began, first[1])
+        return Figures(row.name, name, guarantee, records, *times, memory_mb)
 
     def measure_start(self, name: str, guarantee: str) -> Figures:
         """Until the first update, and what it costs to run without records."""
@@ -231,15 +238,14 @@ class Bench:
         command = [*self._commands[name], *self._arguments(START, guarantee)]
         began = time.monotonic()
         with running_program(command) as program, self._reader() as reader:
-            first = self._until_update(reader, program, began)
+            start_s, start_cpu_s = self._until_update(reader, program, began), program.cpu_s()
             time.sleep(1.0)
             cpu_s = program.cpu_s()
             time.sleep(IDLE_S)
             share = (program.cpu_s() - cpu_s) / IDLE_S
             memory_mb = program.memory_mb()
-        return Figures(
-            START.name, name, guarantee, 0, 0.0, 0.0, first - began, memory_mb, idle_share=share
-        )
+        times = (0.0, 0.0, start_s, start_cpu_s)
+        return Figures(START.name, name, guarantee, 0, *times, memory_mb, idle_share=share)
 
     def measure_restore(self, found: Figures, row: Row) -> Figures:
         """Start what was measured last again, without its state."""
@@ -251,8 +257,8 @@ class Bench:
             sender.flush()
             began = time.monotonic()
             with running_program(command) as program:
-                first = self._until_update(reader, program, began)
-        return replace(found, restore_s=first - began)
+                restore_s = self._until_update(reader, program, began)
+        return replace(found, restore_s=restore_s)
 
     def _until_update(
         self, reader: Consumer[bytes, bytes], program: Running, began: float
@@ -261,10 +267,10 @@ class Bench:
             program.check()
             if time.monotonic() - began > SECONDS_MAX:
                 raise TimeoutError(f"no update within {SECONDS_MAX:g} s")
-        return time.monotonic()
+        return time.monotonic() - began
 
 
-def run_all(bench: Bench, names: list[str], rows: list[Row], console: Console) -> list[Figures]:
+def run_starts(bench: Bench, names: list[str], console: Console) -> list[Figures]:
     found: list[Figures] = []
     for name in names:
         for guarantee in GUARANTEES:
@@ -272,6 +278,11 @@ def run_all(bench: Bench, names: list[str], rows: list[Row], console: Console) -
                 found.append(bench.measure_start(name, guarantee))
             except (TimeoutError, RuntimeError, psutil.Error) as error:
                 console.print(f"start of {name}, {guarantee}: {error}", markup=False)
+    return found
+
+
+def run_rows(bench: Bench, names: list[str], rows: list[Row], console: Console) -> list[Figures]:
+    found: list[Figures] = []
     for row in rows:
         for guarantee in GUARANTEES:
             for name in names:
@@ -293,13 +304,13 @@ def run_all(bench: Bench, names: list[str], rows: list[Row], console: Console) -
 def show(found: list[Figures], console: Console) -> None:
     """Each row with our part of the others' records per CPU second."""
     table = Table("program", "guarantee", "library", "records/s", "per CPU s", "ours", "MB")
-    starts = Table("library", "guarantee", "first update, s", "MB", "idle, % of a core")
+    starts = Table("library", "guarantee", "first update, s", "CPU s", "MB", "idle, % of a core")
     ours = {(each.row, each.guarantee): each for each in found if each.program == OURS}
     for each in found:
         if not each.records:
             share = f"{100 * (each.idle_share or 0):.1f}"
-            numbers = (f"{each.start_s:.2f}", f"{each.memory_mb:.0f}", share)
-            starts.add_row(each.program, each.guarantee, *numbers)
+            times = (f"{each.start_s:.2f}", f"{each.start_cpu_s:.2f}")
+            starts.add_row(each.program, each.guarantee, *times, f"{each.memory_mb:.0f}", share)
             continue
         our = ours.get((each.row, each.guarantee))
         ratio = our.per_cpu_second / each.per_cpu_second if our and each.cpu_s else 0.0
@@ -320,17 +331,20 @@ def main() -> None:
     parser.add_argument("--others", type=Path, default=OTHERS, help="a Python with other libraries")
     parser.add_argument("--only", default="", help="libraries whose name contains one of these")
     parser.add_argument("--rows", default="", help="rows whose name contains this")
+    parser.add_argument("--no-starts", action="store_true", help="only the rows")
     parser.add_argument("--keep", type=Path, help="write the figures into this file")
     options = parser.parse_args()
     count = 60_000 if options.quick else options.records
     console = Console(width=120)
     with tempfile.TemporaryDirectory() as classes, moldau(*SETTINGS) as server:
         commands = programs(options.others, Path(classes))
-        fill(server, count)
         wanted = options.only.split(",")
         names = [name for name in commands if any(each in name for each in wanted)]
         rows = [row for row in ROWS if options.rows in row.name]
-        found = run_all(Bench(server, commands, count), names, rows, console)
+        fill(server, count, rows)
+        bench = Bench(server, commands, count)
+        found = [] if options.no_starts else run_starts(bench, names, console)
+        found += run_rows(bench, names, rows, console)
     show(found, console)
     keep = options.keep or (None if options.quick else RESULTS / "streams-others.json")
     if keep is not None:

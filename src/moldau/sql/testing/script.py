@@ -25,7 +25,7 @@ from moldau.sql.sources.schema import ROWTIME
 from moldau.sql.syntax.parser import ParsedStatement, substitute
 from moldau.sql.syntax.statements import AssertSource, AssertValues, RunScript, Statement
 from moldau.streams.hosts.driver import TopologyTestDriver
-from moldau.streams.machine.task import Handlers, skip_on_error
+from moldau.streams.machine.error_handlers import Handlers, skip_on_error
 from moldau.streams.records import Produced
 
 
