@@ -182,7 +182,14 @@ def running_program(command: list[str]) -> Iterator[Running]:
 class Bench:
     """All programs on one broker."""
 
-    def __init__(self, server: Server, commands: dict[str, list[str]], count: int) -> None:
+    def __init__(
+        self,
+        server: Server,
+        commands: dict[str, list[str]],
+        count: int,
+        guarantees: tuple[str, ...] = GUARANTEES,
+    ) -> None:
+        self.guarantees = guarantees
         self._server = server
         self._commands = commands
         self._count = count
@@ -273,7 +280,7 @@ class Bench:
 def run_starts(bench: Bench, names: list[str], console: Console) -> list[Figures]:
     found: list[Figures] = []
     for name in names:
-        for guarantee in GUARANTEES:
+        for guarantee in bench.guarantees:
             try:
                 found.append(bench.measure_start(name, guarantee))
             except (TimeoutError, RuntimeError, psutil.Error) as error:
@@ -284,7 +291,7 @@ def run_starts(bench: Bench, names: list[str], console: Console) -> list[Figures
 def run_rows(bench: Bench, names: list[str], rows: list[Row], console: Console) -> list[Figures]:
     found: list[Figures] = []
     for row in rows:
-        for guarantee in GUARANTEES:
+        for guarantee in bench.guarantees:
             for name in names:
                 if name not in (OURS, JAVA) and name not in row.slow:
                     continue
@@ -331,6 +338,7 @@ def main() -> None:
     parser.add_argument("--others", type=Path, default=OTHERS, help="a Python with other libraries")
     parser.add_argument("--only", default="", help="libraries whose name contains one of these")
     parser.add_argument("--rows", default="", help="rows whose name contains this")
+    parser.add_argument("--guarantee", choices=GUARANTEES, help="only this one")
     parser.add_argument("--no-starts", action="store_true", help="only the rows")
     parser.add_argument("--keep", type=Path, help="write the figures into this file")
     options = parser.parse_args()
@@ -342,7 +350,8 @@ def main() -> None:
         names = [name for name in commands if any(each in name for each in wanted)]
         rows = [row for row in ROWS if options.rows in row.name]
         fill(server, count, rows)
-        bench = Bench(server, commands, count)
+        guarantees = (options.guarantee,) if options.guarantee else GUARANTEES
+        bench = Bench(server, commands, count, guarantees)
         found = [] if options.no_starts else run_starts(bench, names, console)
         found += run_rows(bench, names, rows, console)
     show(found, console)
