@@ -5,9 +5,20 @@ from __future__ import annotations
 import time
 from typing import Any
 
+import pytest
+
 from moldau.client import Consumer, TopicPartition
 from moldau.client.errors import RecordTooLargeError
-from moldau.streams import KafkaStreams, Record, State, StreamsBuilder, StreamsError
+from moldau.streams import (
+    KafkaStreams,
+    Processor,
+    Record,
+    State,
+    StreamsBuilder,
+    StreamsError,
+    key_value_store,
+    skip_on_error,
+)
 from support.streams_embedded import Stage
 from support.waiting import eventually
 
@@ -97,3 +108,37 @@ def test_a_source_begins_where_its_policy_says(stage: Stage) -> None:
         eventually(lambda: made.state is State.ERROR, what="the application stops")
     assert isinstance(made.error, StreamsError)
     assert "reset policy none" in str(made.error)
+
+
+class OnlyDigits(Processor):
+    def process(self, record: Record[str, str]) -> None:
+        self.context.state_store("digits").put(record.key, str(int(record.value)))
+
+
+def test_errors_of_a_global_store_are_handled_where_that_is_asked_for(stage: Stage) -> None:
+    name = stage.new_id()
+    stage.create([f"{name}-global", f"{name}-in", f"{name}-errors"])
+    for key, value in ((b"a", b"x"), (b"b", b"2"), (b"\xff", b"3")):
+        stage.producer.send(f"{name}-global", value, key)
+    stage.producer.flush()
+
+    def made(number: int, **settings: Any) -> KafkaStreams:
+        builder = StreamsBuilder()
+        store = key_value_store("digits", key_serde="string", value_serde="string")
+        builder.add_global_store(store, f"{name}-global", OnlyDigits, **TEXT)
+        builder.stream(f"{name}-in", **TEXT).foreach(lambda key, value: None)
+        return streams(
+            stage,
+            builder,
+            f"{name}-{number}",
+            processing_exception_handler=skip_on_error,
+            deserialization_exception_handler=skip_on_error,
+            errors_dead_letter_queue_topic_name=f"{name}-errors",
+            **settings,
+        )
+
+    with made(1, processing_exception_handler_global_enabled=True) as running:
+        assert running.wait_for(State.RUNNING, 30), running.error
+        assert list(running.store("digits").all()) == [("b", "2")]
+    with pytest.raises(StreamsError, match="Exception caught in process"), made(2):
+        pass
