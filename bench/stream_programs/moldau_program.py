@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 from moldau.streams import JoinWindows, KafkaStreams, KStream, StreamsBuilder, TimeWindows
 
-TEXT = {"key_serde": "string", "value_serde": "string"}
+TEXT: dict[str, Any] = {"key_serde": "string", "value_serde": "string"}
 
 
 def build(what: str, inputs: list[str], target: str) -> StreamsBuilder:
     builder = StreamsBuilder()
-    stream: KStream = builder.stream(inputs[0], **TEXT)
+    stream: KStream[str, str] = builder.stream(inputs[0], **TEXT)
     match what:
         case "stateless":
             kept = stream.filter(lambda key, value: value is not None)
@@ -25,7 +26,7 @@ def build(what: str, inputs: list[str], target: str) -> StreamsBuilder:
             table = builder.table(inputs[1], store="rows", **TEXT)
             stream.left_join(table, lambda one, two: one).to(target, **TEXT)
         case "stream-stream":
-            other: KStream = builder.stream(inputs[1], **TEXT)
+            other: KStream[str, str] = builder.stream(inputs[1], **TEXT)
             windows = JoinWindows(time_difference=50, grace=600_000)
             stream.join(other, lambda one, two: one, windows=windows).to(target, **TEXT)
     return builder

@@ -8,7 +8,7 @@ from moldau.streams import KafkaStreams, StreamsBuilder, Topology
 from support.streams_counting import updates
 from support.streams_embedded import Stage
 
-TEXT = {"key_serde": "string", "value_serde": "string"}
+TEXT: dict[str, Any] = {"key_serde": "string", "value_serde": "string"}
 
 
 def counting(prefix: str, output: str, *, has_new_steps: bool = False) -> Topology:

@@ -22,7 +22,7 @@ from moldau.streams import (
 from support.streams_embedded import Stage
 from support.waiting import eventually
 
-TEXT = {"key_serde": "string", "value_serde": "string"}
+TEXT: dict[str, Any] = {"key_serde": "string", "value_serde": "string"}
 
 
 def streams(stage: Stage, builder: StreamsBuilder, name: str, **settings: Any) -> KafkaStreams:
@@ -82,8 +82,8 @@ def test_a_handler_skips_records_that_are_too_large(stage: Stage) -> None:
         assert asked == [(f"{name}-out", b"b", 5_000, RecordTooLargeError)]
         assert rows(stage, f"{name}-errors", 1) == [("b", "x" * 50)]
         stage.wait_until_read(made, [f"{name}-in"])
-        assert made.state is State.RUNNING
     assert made.state is State.NOT_RUNNING
+    assert made.error is None
 
 
 def test_a_source_begins_where_its_policy_says(stage: Stage) -> None:

@@ -16,8 +16,8 @@ from moldau.client.admin import RecordsToDelete
 from moldau.client.consumer import ConsumerRebalanceListener, ConsumerRecords
 from moldau.client.topics import TopicPartition
 from moldau.clock import Clock
-from moldau.config.durations import parse_duration_ms
 from moldau.streams.errors import StreamsError
+from moldau.streams.hosts.first_offsets import begin
 from moldau.streams.hosts.hosted_task import HostedTask, Stage, waiting
 from moldau.streams.hosts.restoring import Restorer, SuspendReason
 from moldau.streams.hosts.task_factory import TaskFactory
@@ -334,35 +334,11 @@ class TaskManager(ConsumerRebalanceListener):
             for key in task.partitions:
                 offset = committed.get(key)
                 if offset is None:
-                    self._reset(key)
+                    policy = self._factory.offset_reset(key.topic)
+                    begin(self.consumer, key, policy, self._clock.now_ms())
                 else:
                     self.consumer.seek(key, offset)
             self._restorer.add_active(task, committed)
-
-    def _reset(self, key: TopicPartition) -> None:
-        """Where a partition begins that was never read, as its source says."""
-        policy = self._factory.offset_reset(key.topic)
-        match policy:
-            case None:
-                return
-            case "earliest":
-                self.consumer.seek_to_beginning([key])
-            case "latest":
-                self.consumer.seek_to_end([key])
-            case "none":
-                raise StreamsError(
-                    f"{key} has no committed offset, and its source has the reset policy none"
-                )
-            case _:
-                self._seek_back(key, parse_duration_ms(policy.partition(":")[2]) or 0)
-
-    def _seek_back(self, key: TopicPartition, span_ms: int) -> None:
-        """To the first record that is not older than this, or to the end."""
-        found = self.consumer.offsets_for_times({key: self._clock.now_ms() - span_ms})[key]
-        if found is None:
-            self.consumer.seek_to_end([key])
-        else:
-            self.consumer.seek(key, found.offset)
 
     def update_standbys(self, placed: Placed) -> None:
         """Follow the changelogs of the tasks that this member keeps copies of."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final, Literal
@@ -94,17 +93,28 @@ def _letter(
 ) -> Produced:
     """The input record as it was read, with what went wrong."""
     kind = type(error)
-    is_builtin = kind.__module__ == "builtins"
+    module = "" if kind.__module__ == "builtins" else f"{kind.__module__}."
+    name = f"{module}{kind.__qualname__}"
     why = {
-        "exception": kind.__qualname__ if is_builtin else f"{kind.__module__}.{kind.__qualname__}",
+        "exception": name,
         "message": str(error),
-        "stacktrace": "".join(traceback.format_exception(error)),
+        "stacktrace": "\n".join([*_places(error), f"{name}: {error}\n"]),
         "topic": where.topic,
         "partition": str(where.partition),
         "offset": str(where.offset),
     }
     added = tuple((_HEADER + name, text.encode()) for name, text in why.items())
     return Produced(topic, *raw, max(0, where.timestamp), tuple(where.headers) + added)
+
+
+def _places(error: Exception) -> Iterable[str]:
+    """Where an error was raised, as Python prints it, without the lines of the sources."""
+    yield "Traceback (most recent call last):"
+    at = error.__traceback__
+    while at is not None:
+        code = at.tb_frame.f_code
+        yield f'  File "{code.co_filename}", line {at.tb_lineno}, in {code.co_name}'
+        at = at.tb_next
 
 
 def _own_letter(letter: DeadLetter, where: RecordContext) -> Produced:

@@ -155,7 +155,7 @@ def test_configuration_of_repartition_topics() -> None:
 def test_names_that_change_with_the_program_are_found() -> None:
     def program(*, named: bool) -> Topology:
         builder = StreamsBuilder()
-        text = {"key_serde": "string", "value_serde": "string"}
+        text: dict[str, Any] = {"key_serde": "string", "value_serde": "string"}
         left, right = builder.stream("left", **text), builder.stream("right", **text)
         grouped = left.group_by(lambda key, value: value, name="by-value" if named else None)
         grouped.count(store="counts" if named else None)
