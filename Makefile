@@ -126,8 +126,8 @@ connect-kills: $(VENV)/.installed-test parts   ## SIGKILLs of workers and target
 
 .PHONY: streams-kills
 STREAMS_KILLS ?= 50
-streams-kills: $(VENV)/.installed-test   ## SIGKILLs of instances during a word count (STREAMS_KILLS=50, ON_SPARK=1, long)
-	PYTHONPATH=tests $(BIN)/python -m support.streams_kills --count $(STREAMS_KILLS) $(if $(SEED),--seed $(SEED)) $(if $(ON_SPARK),--on-spark)
+streams-kills: $(VENV)/.installed-test   ## SIGKILLs of instances during a word count and a join (STREAMS_KILLS=50, NODES=1, ON_SPARK=1, long)
+	PYTHONPATH=tests $(BIN)/python -m support.streams_kills --count $(STREAMS_KILLS) $(if $(SEED),--seed $(SEED)) $(if $(NODES),--nodes) $(if $(ON_SPARK),--on-spark)
 
 .PHONY: mirror-kills
 MIRROR_KILLS ?= 50

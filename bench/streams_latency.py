@@ -11,6 +11,7 @@ import argparse
 import json
 import random
 import statistics
+import tempfile
 import threading
 import time
 from dataclasses import asdict, dataclass
@@ -21,7 +22,14 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.servers import Server, moldau
-from bench.streams_others import GUARANTEES, OTHERS, RESULTS, programs, running_program
+from bench.streams_others import (
+    GUARANTEES,
+    OTHERS,
+    RESULTS,
+    SETTINGS,
+    programs,
+    running_program,
+)
 from moldau.client import Consumer, Producer
 
 SOURCE = "latency-in"
@@ -104,7 +112,7 @@ def measure(
     """One program at each rate, after it has answered for some seconds."""
     target = f"latency-out-{number}"
     server.create_topic(target)
-    arguments = [server.bootstrap, SOURCE, target, f"latency-{number}", guarantee]
+    arguments = [server.bootstrap, SOURCE, target, f"latency-{number}", guarantee, "count", "disk"]
     found = []
     reader = Reader(server, target)
     try:
@@ -136,10 +144,10 @@ def main() -> None:
     seconds = 5.0 if options.quick else options.seconds
     console = Console()
     found: list[Latency] = []
-    with moldau() as server:
+    with tempfile.TemporaryDirectory() as classes, moldau(*SETTINGS) as server:
         server.create_topic(SOURCE)
         number = 0
-        for name, command in programs(options.others).items():
+        for name, command in programs(options.others, Path(classes)).items():
             if options.only not in name:
                 continue
             for guarantee in GUARANTEES:

@@ -1,10 +1,12 @@
 """Streams beside other libraries, in one run: `python -m bench.streams_others [--quick]`.
 
-Each program counts by key and writes every update; they are in `bench/stream_programs`. They run
-one after the other against the same broker, each with the same input, and are timed from the first
-to the last update that a committed reader sees. Nothing is installed: Kafka Streams runs where its
-jars are (`make kafka`), Quix Streams and Faust where `--others` has a Python with them, such as the
-one that `make bench-streams-others` makes in .cache/streams-others.
+The programs of `bench/stream_programs` run one after the other against the same broker, each with
+the same input, without caches, so that every update is written. CPU is counted from a third of the
+updates on, when a virtual machine has compiled what is hot, until a committed reader has the last.
+A start is timed from the process to the first update, and a restore from the process with empty
+state to the first update after it. Nothing is installed: Kafka Streams runs where its jars are
+(`make kafka`), Quix Streams and Faust where `--others` has a Python with them, such as the one that
+`make bench-streams-others` makes in .cache/streams-others.
 """
 
 from __future__ import annotations
@@ -17,56 +19,96 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import psutil
 from rich.console import Console
 from rich.table import Table
 
-from bench.servers import Server, environment, kafka_available, moldau
+from bench.servers import KAFKA_JARS, Server, environment, kafka_available, moldau
 from moldau.client import Consumer, Producer
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-from support.java import JAVA
 
 ROOT = Path(__file__).parents[1]
 PROGRAMS = Path(__file__).parent / "stream_programs"
 RESULTS = Path(__file__).parent / "results"
 OTHERS = ROOT / ".cache" / "streams-others" / "bin" / "python"
+OURS = "moldau.streams"
+JAVA = "Kafka Streams (Java)"
 GUARANTEES = ("exactly_once_v2", "at_least_once")
-INPUT = "bench-in"
 SECONDS_MAX = 300.0
+IDLE_S = 5.0
+WARM_UP = 1 / 3
+#: Which part of the records the slow ones get.
+PART_OF_SLOW = 1 / 20
+VALUE = b"a value of some thirty-two bytes"
+#: Programs wait for nobody else to join their group.
+SETTINGS = (
+    "group.initial.rebalance.delay.ms=0",
+    "group.streams.initial.rebalance.delay.ms=0",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A program, where its input comes from, and who has it."""
+
+    name: str
+    what: str
+    inputs: tuple[str, ...] = ("bench-in",)
+    store: str = "disk"
+    #: Records that are read for each that is written.
+    reads: int = 1
+    slow: str = ""
+
+
+ROWS = [
+    Row("stateless", "stateless", slow="Quix Streams, Faust"),
+    Row("count, 1,000 keys, on disk", "count", slow="Quix Streams"),
+    Row("count, 1,000 keys, in memory", "count", store="memory", slow="Faust"),
+    Row("count, 1 M keys, on disk", "count", ("bench-million",)),
+    Row("count, 1 M keys, in memory", "count", ("bench-million",), store="memory"),
+    Row("windowed count, on disk", "windowed", slow="Quix Streams"),
+    Row("windowed count, in memory", "windowed", store="memory", slow="Faust"),
+    Row("stream-table join, on disk", "stream-table", ("bench-in", "bench-table")),
+    Row("stream-stream join, on disk", "stream-stream", ("bench-in", "bench-right"), reads=2),
+]
+START = Row("start", "count", ("bench-one",))
 
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What a program did with all records."""
+    """What a program did with all records; without `records` only its start was measured."""
 
+    row: str
     program: str
     guarantee: str
     records: int
     seconds: float
     cpu_s: float
+    #: From the process to the first update.
     start_s: float
+    start_cpu_s: float
+    memory_mb: float
+    idle_share: float | None = None
+    restore_s: float | None = None
 
     @property
-    def per_second(self) -> float:
-        return self.records / self.seconds
-
-    @property
-    def cpu_us(self) -> float:
-        return self.cpu_s / self.records * 1e6
+    def per_cpu_second(self) -> float:
+        return self.records / self.cpu_s if self.cpu_s else 0.0
 
 
-def programs(others: Path) -> dict[str, list[str]]:
-    """The commands that are at hand, by name."""
-    found = {"moldau.streams": [sys.executable, str(PROGRAMS / "moldau_count.py")]}
+def programs(others: Path, classes: Path) -> dict[str, list[str]]:
+    """The commands that are at hand, by name; `classes` is for compiled Java."""
+    found = {OURS: [sys.executable, str(PROGRAMS / "moldau_program.py")]}
     if kafka_available():
-        found["Kafka Streams (Java)"] = [*JAVA, str(PROGRAMS / "KafkaCount.java")]
+        path = f"{classes}:{KAFKA_JARS}/*"
+        source = PROGRAMS / "KafkaProgram.java"
+        subprocess.run(["javac", "-d", str(classes), "-cp", path, str(source)], check=True)
+        found[JAVA] = ["java", "-cp", path, "KafkaProgram"]
     for name, module in (("Quix Streams", "quixstreams"), ("Faust", "faust")):
         if others.exists() and _has(others, module):
-            program = f"{module.removesuffix('streams')}_count.py"
+            program = f"{module.removesuffix('streams')}_program.py"
             found[name] = [str(others), str(PROGRAMS / program)]
     return found
 
@@ -76,63 +118,58 @@ def _has(python: Path, module: str) -> bool:
     return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
-def fill(server: Server, count: int, keys: int) -> None:
-    """The input: keys in a fixed, mixed order."""
-    server.create_topic(INPUT)
+def fill(server: Server, count: int, rows: list[Row]) -> None:
+    """The inputs of the rows: keys in a fixed, mixed order, ten records in each millisecond."""
+    keys_of = {"bench-in": 1_000, "bench-right": 1_000, "bench-million": 1_000_000}
+    wanted = {topic for row in (START, *rows) for topic in row.inputs}
+    began_ms = time.time_ns() // 1_000_000 - count // 10
     with Producer(bootstrap_servers=server.bootstrap, linger_ms=20) as producer:
-        for number in range(count):
-            key = f"key{number * 7_919 % keys}".encode()
-            producer.send(INPUT, b"a value of some thirty-two bytes", key)
+        for topic, keys in {**keys_of, "bench-table": 1_000, "bench-one": 1}.items():
+            if topic not in wanted:
+                continue
+            server.create_topic(topic)
+            for number in range(count if topic in keys_of else keys):
+                key = f"key{number * 7_919 % keys}".encode()
+                at = began_ms + number // 10 if topic in keys_of else began_ms - 1
+                producer.send(topic, VALUE, key, timestamp=at)
 
 
-def run(
-    server: Server, name: str, command: list[str], guarantee: str, count: int, number: int
-) -> Figures:
-    """One program from its start to its last update; raises TimeoutError."""
-    target, application_id = f"bench-out-{number}", f"bench-{number}"
-    server.create_topic(target)
-    arguments = [server.bootstrap, INPUT, target, application_id, guarantee]
-    began = time.monotonic()
-    with (
-        running_program([*command, *arguments]) as cpu_seconds,
-        Consumer(
-            bootstrap_servers=server.bootstrap,
-            isolation_level="read_committed",
-            auto_offset_reset="earliest",
-            max_poll_records=10_000,
-        ) as reader,
-    ):
-        reader.assign([(target, 0)])
-        seen, first, cpu = 0, 0.0, 0.0
-        while seen < count:
-            found = len(reader.poll(0.5))
-            taken = cpu_seconds()  # Raises if the program has ended.
-            if found and not seen:
-                first, cpu = time.monotonic(), taken
-            seen += found
-            if time.monotonic() - began > SECONDS_MAX:
-                raise TimeoutError(f"{name} wrote {seen} of {count} updates in {SECONDS_MAX:g} s")
-        ended = time.monotonic()
-        return Figures(name, guarantee, count, ended - first, cpu_seconds() - cpu, first - began)
+class Running:
+    """A program that runs, and what it has taken of the machine."""
+
+    def __init__(self, process: subprocess.Popen[bytes], said: Callable[[], str]) -> None:
+        self._process = process
+        self._watched = psutil.Process(process.pid)
+        self._said = said
+
+    def check(self) -> None:
+        if self._process.poll() is not None:
+            raise RuntimeError(f"the program ended by itself:\n{self._said()}")
+
+    def cpu_s(self) -> float:
+        self.check()
+        times = self._watched.cpu_times()
+        return float(times.user + times.system)
+
+    def memory_mb(self) -> float:
+        self.check()
+        return float(self._watched.memory_info().rss / 1e6)
 
 
 @contextmanager
-def running_program(command: list[str]) -> Iterator[Callable[[], float]]:
-    """A program while it runs; the CPU seconds that it has taken."""
-    with tempfile.TemporaryFile() as log:
-        process = subprocess.Popen(command, stdout=log, stderr=log, env=environment())
-        watched = psutil.Process(process.pid)
+def running_program(command: list[str]) -> Iterator[Running]:
+    """A program while it runs, with a state directory of its own."""
+    with tempfile.TemporaryFile() as log, tempfile.TemporaryDirectory() as folder:
+        process = subprocess.Popen(
+            [*command, folder], stdout=log, stderr=log, cwd=ROOT, env=environment()
+        )
 
-        def cpu_seconds() -> float:
-            if process.poll() is not None:
-                log.seek(0)
-                said = log.read().decode(errors="replace")[-2000:]
-                raise RuntimeError(f"{command[0]} ended by itself:\n{said}")
-            times = watched.cpu_times()
-            return float(times.user + times.system)
+        def said() -> str:
+            log.seek(0)
+            return log.read().decode(errors="replace")[-2000:]
 
         try:
-            yield cpu_seconds
+            yield Running(process, said)
         finally:
             process.terminate()
             try:
@@ -142,40 +179,185 @@ def running_program(command: list[str]) -> Iterator[Callable[[], float]]:
                 process.wait()
 
 
+class Bench:
+    """All programs on one broker."""
+
+    def __init__(
+        self,
+        server: Server,
+        commands: dict[str, list[str]],
+        count: int,
+        guarantees: tuple[str, ...] = GUARANTEES,
+    ) -> None:
+        self.guarantees = guarantees
+        self._server = server
+        self._commands = commands
+        self._count = count
+        self._number = 0
+
+    def _arguments(self, row: Row, guarantee: str) -> list[str]:
+        number = self._number
+        inputs, target = ",".join(row.inputs), f"bench-out-{number}"
+        application = f"bench-{number}"
+        bootstrap = self._server.bootstrap
+        return [bootstrap, inputs, target, application, guarantee, row.what, row.store]
+
+    def _reader(self) -> Consumer[bytes, bytes]:
+        reader: Consumer[bytes, bytes] = Consumer(
+            bootstrap_servers=self._server.bootstrap,
+            isolation_level="read_committed",
+            auto_offset_reset="earliest",
+            max_poll_records=10_000,
+        )
+        reader.assign([(f"bench-out-{self._number}", 0)])
+        return reader
+
+    def measure(self, row: Row, name: str, guarantee: str) -> Figures:
+        """One program from its start to its last update; raises TimeoutError."""
+        self._number += 1
+        self._server.create_topic(f"bench-out-{self._number}")
+        count = self._count if name in (OURS, JAVA) else int(self._count * PART_OF_SLOW)
+        command = [*self._commands[name], *self._arguments(row, guarantee)]
+        began = time.monotonic()
+        with running_program(command) as program, self._reader() as reader:
+            seen, first, warm = 0, (0.0, 0.0), (0, 0.0, 0.0)
+            while seen < count:
+                found = len(reader.poll(0.5))
+                program.check()
+                now = time.monotonic()
+                if found and not seen:
+                    first = (now, program.cpu_s())
+                seen += found
+                if not warm[0] and seen >= count * WARM_UP:
+                    warm = (seen, now, program.cpu_s())
+                if now - began > SECONDS_MAX:
+                    raise TimeoutError(f"{name} wrote {seen} of {count} in {SECONDS_MAX:g} s")
+            seconds, cpu_s = time.monotonic() - warm[1], program.cpu_s() - warm[2]
+            records = (seen - warm[0]) * row.reads
+            memory_mb = program.memory_mb()
+        times = (seconds, cpu_s, first[0] - began, first[1])
+        return Figures(row.name, name, guarantee, records, *times, memory_mb)
+
+    def measure_start(self, name: str, guarantee: str) -> Figures:
+        """Until the first update, and what it costs to run without records."""
+        self._number += 1
+        self._server.create_topic(f"bench-out-{self._number}")
+        command = [*self._commands[name], *self._arguments(START, guarantee)]
+        began = time.monotonic()
+        with running_program(command) as program, self._reader() as reader:
+            start_s, start_cpu_s = self._until_update(reader, program, began), program.cpu_s()
+            time.sleep(1.0)
+            cpu_s = program.cpu_s()
+            time.sleep(IDLE_S)
+            share = (program.cpu_s() - cpu_s) / IDLE_S
+            memory_mb = program.memory_mb()
+        times = (0.0, 0.0, start_s, start_cpu_s)
+        return Figures(START.name, name, guarantee, 0, *times, memory_mb, idle_share=share)
+
+    def measure_restore(self, found: Figures, row: Row) -> Figures:
+        """Start what was measured last again, without its state."""
+        command = [*self._commands[found.program], *self._arguments(row, found.guarantee)]
+        with self._reader() as reader, Producer(bootstrap_servers=self._server.bootstrap) as sender:
+            reader.seek_to_end([(f"bench-out-{self._number}", 0)])
+            reader.poll(0.0)
+            sender.send(row.inputs[0], VALUE, b"key1")
+            sender.flush()
+            began = time.monotonic()
+            with running_program(command) as program:
+                restore_s = self._until_update(reader, program, began)
+        return replace(found, restore_s=restore_s)
+
+    def _until_update(
+        self, reader: Consumer[bytes, bytes], program: Running, began: float
+    ) -> float:
+        while not reader.poll(0.5):
+            program.check()
+            if time.monotonic() - began > SECONDS_MAX:
+                raise TimeoutError(f"no update within {SECONDS_MAX:g} s")
+        return time.monotonic() - began
+
+
+def run_starts(bench: Bench, names: list[str], console: Console) -> list[Figures]:
+    found: list[Figures] = []
+    for name in names:
+        for guarantee in bench.guarantees:
+            try:
+                found.append(bench.measure_start(name, guarantee))
+            except (TimeoutError, RuntimeError, psutil.Error) as error:
+                console.print(f"start of {name}, {guarantee}: {error}", markup=False)
+    return found
+
+
+def run_rows(bench: Bench, names: list[str], rows: list[Row], console: Console) -> list[Figures]:
+    found: list[Figures] = []
+    for row in rows:
+        for guarantee in bench.guarantees:
+            for name in names:
+                if name not in (OURS, JAVA) and name not in row.slow:
+                    continue
+                try:
+                    figures = bench.measure(row, name, guarantee)
+                    if row.store == "memory" and "1 M" in row.name:
+                        figures = bench.measure_restore(figures, row)
+                except (TimeoutError, RuntimeError, psutil.Error) as error:
+                    console.print(f"{row.name}, {name}, {guarantee}: {error}", markup=False)
+                    continue
+                found.append(figures)
+                rate = f"{figures.per_cpu_second:,.0f} per CPU second"
+                console.print(f"{row.name}, {guarantee}, {name}: {rate}", markup=False)
+    return found
+
+
+def show(found: list[Figures], console: Console) -> None:
+    """Each row with our part of the others' records per CPU second."""
+    table = Table("program", "guarantee", "library", "records/s", "per CPU s", "ours", "MB")
+    starts = Table("library", "guarantee", "first update, s", "CPU s", "MB", "idle, % of a core")
+    ours = {(each.row, each.guarantee): each for each in found if each.program == OURS}
+    for each in found:
+        if not each.records:
+            share = f"{100 * (each.idle_share or 0):.1f}"
+            times = (f"{each.start_s:.2f}", f"{each.start_cpu_s:.2f}")
+            starts.add_row(each.program, each.guarantee, *times, f"{each.memory_mb:.0f}", share)
+            continue
+        our = ours.get((each.row, each.guarantee))
+        ratio = our.per_cpu_second / each.per_cpu_second if our and each.cpu_s else 0.0
+        rates = (f"{each.records / each.seconds:,.0f}", f"{each.per_cpu_second:,.0f}")
+        memory = f"{each.memory_mb:.0f}"
+        table.add_row(each.row, each.guarantee, each.program, *rates, f"{ratio:.2f}", memory)
+        if each.restore_s is not None:
+            restored = f"{each.restore_s:.1f} s"
+            table.add_row("", "", "restored in", restored)
+    console.print(table)
+    console.print(starts)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--records", type=int, default=200_000)
-    parser.add_argument("--keys", type=int, default=1_000)
-    parser.add_argument("--quick", action="store_true", help="5,000 records; no file of results")
+    parser.add_argument("--records", type=int, default=1_200_000)
+    parser.add_argument("--quick", action="store_true", help="60,000 records; no file of results")
     parser.add_argument("--others", type=Path, default=OTHERS, help="a Python with other libraries")
-    parser.add_argument("--only", default="", help="programs whose name contains this")
+    parser.add_argument("--only", default="", help="libraries whose name contains one of these")
+    parser.add_argument("--rows", default="", help="rows whose name contains this")
+    parser.add_argument("--guarantee", choices=GUARANTEES, help="only this one")
+    parser.add_argument("--no-starts", action="store_true", help="only the rows")
+    parser.add_argument("--keep", type=Path, help="write the figures into this file")
     options = parser.parse_args()
-    count = 5_000 if options.quick else options.records
-    console = Console()
-    found: list[Figures] = []
-    with moldau() as server:
-        fill(server, count, options.keys)
-        for name, command in programs(options.others).items():
-            if options.only not in name:
-                continue
-            for guarantee in GUARANTEES:
-                try:
-                    found.append(run(server, name, command, guarantee, count, len(found)))
-                except (TimeoutError, RuntimeError, psutil.Error) as error:
-                    console.print(f"{name}, {guarantee}: {error}", markup=False)
-    table = Table("program", "guarantee", "records/s", "CPU µs/record", "first result, s")
-    for each in found:
-        table.add_row(
-            each.program,
-            each.guarantee,
-            f"{each.per_second:,.0f}",
-            f"{each.cpu_us:.1f}",
-            f"{each.start_s:.1f}",
-        )
-    console.print(table)
-    if not options.quick:
-        figures = [asdict(each) for each in found]
-        (RESULTS / "streams-others.json").write_text(json.dumps(figures, indent=2) + "\n")
+    count = 60_000 if options.quick else options.records
+    console = Console(width=120)
+    with tempfile.TemporaryDirectory() as classes, moldau(*SETTINGS) as server:
+        commands = programs(options.others, Path(classes))
+        wanted = options.only.split(",")
+        names = [name for name in commands if any(each in name for each in wanted)]
+        rows = [row for row in ROWS if options.rows in row.name]
+        fill(server, count, rows)
+        guarantees = (options.guarantee,) if options.guarantee else GUARANTEES
+        bench = Bench(server, commands, count, guarantees)
+        found = [] if options.no_starts else run_starts(bench, names, console)
+        found += run_rows(bench, names, rows, console)
+    show(found, console)
+    keep = options.keep or (None if options.quick else RESULTS / "streams-others.json")
+    if keep is not None:
+        keep.write_text(json.dumps([asdict(each) for each in found], indent=2) + "\n")
 
 
 if __name__ == "__main__":

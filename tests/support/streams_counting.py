@@ -1,4 +1,7 @@
-"""A word count as a process that tests kill, and what its topics must hold in the end."""
+"""A word count as a process that tests kill, and what its topics must hold in the end.
+
+With `WITH_JOIN` the process also runs the windowed join of `support.streams_joining`.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +14,14 @@ from typing import Any
 
 from moldau.client import Consumer, TopicPartition
 from moldau.streams import KafkaStreams, StreamsBuilder, Topology
+from support.streams_joining import add_windowed_join
 from support.waiting import eventually
 
 INPUT, OUTPUT = "text", "counts"
+WITH_JOIN = "--with-join"
 
 
-def word_count(prefix: str) -> Topology:
+def word_count(prefix: str, *, with_join: bool = False) -> Topology:
     """Reads `<prefix>text`, writes the count of each word to `<prefix>counts`."""
     builder = StreamsBuilder()
     (
@@ -27,6 +32,8 @@ def word_count(prefix: str) -> Topology:
         .to_stream()
         .to(prefix + OUTPUT, key_serde="string", value_serde="long")
     )
+    if with_join:
+        add_windowed_join(builder, prefix)
     return builder.build()
 
 
@@ -101,9 +108,10 @@ def check(found: Mapping[str, list[int]], expected: Mapping[str, int]) -> None:
 
 
 def main(bootstrap: str, prefix: str, folder: str, *settings: str) -> None:
-    given: dict[str, Any] = dict(each.split("=", 1) for each in settings)
+    pairs = [each for each in settings if each != WITH_JOIN]
+    given: dict[str, Any] = dict(each.split("=", 1) for each in pairs)
     made = KafkaStreams(
-        word_count(prefix),
+        word_count(prefix, with_join=WITH_JOIN in settings),
         given,
         application_id=f"{prefix}app",
         bootstrap_servers=bootstrap,

@@ -70,8 +70,8 @@ class Stage:
     def new_id(self) -> str:
         return f"app{next(self._numbers)}"
 
-    def create(self, topics: Iterable[str], partitions: int = 1) -> None:
-        self.admin.create_topics([NewTopic(topic, partitions, 1) for topic in topics])
+    def create(self, topics: Iterable[str], partitions: int = 1, replicas: int = 1) -> None:
+        self.admin.create_topics([NewTopic(topic, partitions, replicas) for topic in topics])
 
     @contextmanager
     def running(

@@ -86,11 +86,22 @@ class SparkApplication:
         eventually(self._all_run, what="all instances", seconds_max=SECONDS_MAX)
         killed = chance.choice(self.workers())
         os.kill(killed, signal.SIGKILL)
-        eventually(
-            lambda: self._all_run() and killed not in self.workers(),
-            what=f"the successor of {killed}",
-            seconds_max=SECONDS_MAX,
-        )
+        try:
+            eventually(
+                lambda: self._all_run() and killed not in self.workers(),
+                what=f"the successor of {killed}",
+                seconds_max=SECONDS_MAX,
+            )
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{self.report()}") from None
+
+    def report(self) -> str:
+        """What the deployment says of the application, and the ends of all logs."""
+        parts = [repr(self._deployment.pipelines.show(self.name))]
+        parts += [repr(beat) for beat in self._places.beats(INSTANCES)]
+        for path in sorted(self._deployment.folder.rglob("*.log")):
+            parts.append(f"--- {path}\n{path.read_text(errors='replace')[-3000:]}")
+        return "\n".join(parts)
 
     def _all_run(self) -> bool:
         info = self._deployment.pipelines.show(self.name)

@@ -11,6 +11,13 @@ from typing import TYPE_CHECKING, Any
 from moldau.streams.errors import ProcessingError, StreamsError, TopologyError
 from moldau.streams.hosts.driver import TestInputTopic, TestOutputTopic, TopologyTestDriver
 from moldau.streams.machine.context import Processor, ProcessorContext, PunctuationType
+from moldau.streams.machine.error_handlers import (
+    DeadLetter,
+    ErrorResponse,
+    Handlers,
+    fail_on_error,
+    skip_on_error,
+)
 from moldau.streams.machine.extractors import (
     fail_on_invalid_timestamp,
     log_and_skip_on_invalid_timestamp,
@@ -35,7 +42,6 @@ from moldau.streams.machine.store_queries import (
     WindowKeyQuery,
     WindowRangeQuery,
 )
-from moldau.streams.machine.task import Handlers, fail_on_error, skip_on_error
 from moldau.streams.records import Record, RecordContext, ValueAndTimestamp, Window, Windowed
 from moldau.streams.serdes import Serde, SimpleSerde
 from moldau.streams.stores.base import StateStore, StoreBuilder
@@ -74,7 +80,9 @@ if TYPE_CHECKING:
 __all__ = [
     "BranchedKStream",
     "CogroupedKStream",
+    "DeadLetter",
     "EmitStrategy",
+    "ErrorResponse",
     "FailureReason",
     "GlobalKTable",
     "Handlers",

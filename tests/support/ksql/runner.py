@@ -26,7 +26,7 @@ from moldau.sql.testing.values import json_text, read_json
 from moldau.sql.types import Namespace
 from moldau.streams.errors import StreamsError
 from moldau.streams.hosts.driver import TopologyTestDriver
-from moldau.streams.machine.task import Handlers, skip_on_error
+from moldau.streams.machine.error_handlers import Handlers, skip_on_error
 from moldau.streams.records import Produced
 from support.ksql.cases import Case, Number
 from support.ksql.functions import test_functions

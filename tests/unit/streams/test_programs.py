@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from moldau.streams import (
+    DeadLetter,
+    ErrorResponse,
     Handlers,
     JoinWindows,
     Materialized,
@@ -26,7 +28,7 @@ from moldau.streams import (
     skip_on_error,
 )
 
-TEXT = {"key_serde": "string", "value_serde": "string"}
+TEXT: dict[str, Any] = {"key_serde": "string", "value_serde": "string"}
 
 
 def driver(topology: Topology, **options: Any) -> TopologyTestDriver:
@@ -134,14 +136,63 @@ def test_a_record_that_fails_goes_to_the_dead_letter_topic_as_it_came() -> None:
         run.input_topic("in").pipe_input("a", "bad", timestamp=7, headers=(("h", b"1"),))
         letter = run.output_topic("errors").read_record()
     assert (letter.key, letter.value, letter.timestamp) == ("a", "bad", 7)
-    assert dict(letter.headers) == {
-        "h": b"1",
-        "__streams.errors.exception": b"ValueError",
-        "__streams.errors.message": b"no",
-        "__streams.errors.topic": b"in",
-        "__streams.errors.partition": b"0",
-        "__streams.errors.offset": b"0",
-    }
+    found = list(letter.headers)
+    name, trace = found.pop(3)
+    assert name == "__streams.errors.stacktrace"
+    assert re.fullmatch(rb"(?s)Traceback .*, in failing\nValueError: no\n", trace or b"")
+    # In the order of Kafka Streams.
+    assert found == [
+        ("h", b"1"),
+        ("__streams.errors.exception", b"ValueError"),
+        ("__streams.errors.message", b"no"),
+        ("__streams.errors.topic", b"in"),
+        ("__streams.errors.partition", b"0"),
+        ("__streams.errors.offset", b"0"),
+    ]
+
+
+def test_a_handler_can_write_dead_letters_of_its_own() -> None:
+    def to_errors(where: Any, record: Any, node: str, error: Exception) -> ErrorResponse:
+        letters = [DeadLetter(each, value=record.value.encode()) for each in ("one", "two")]
+        return ErrorResponse("continue", letters)
+
+    handlers = Handlers(processing=to_errors, dead_letter_topic="unused")
+    with driver(failing_program(), handlers=handlers) as run:
+        run.input_topic("in").pipe_input("a", "bad", timestamp=7)
+        for topic in ("one", "two"):
+            letter = run.output_topic(topic, **TEXT).read_record()
+            assert (letter.key, letter.value, letter.timestamp) == (None, "bad", 7)
+        assert "unused" not in run.output_topics
+
+
+def test_what_is_no_answer_of_a_handler_stops_the_application() -> None:
+    handlers = Handlers(processing=lambda *_: None)  # type: ignore[arg-type]
+    with (
+        driver(failing_program(), handlers=handlers) as run,
+        pytest.raises(StreamsError, match="returned None"),
+    ):
+        run.input_topic("in").pipe_input("a", "bad")
+
+
+def test_a_partitioner_can_choose_several_partitions_or_none() -> None:
+    builder = StreamsBuilder()
+    chosen: dict[str, Any] = {"all": [0, 0], "one": 0, "any": None, "none": ()}
+    builder.stream("in", **TEXT).to(
+        "out", partitioner=lambda topic, key, value, count: chosen[value], **TEXT
+    )
+    with driver(builder.build()) as run:
+        run.input_topic("in").pipe_values(list(chosen))
+        assert run.output_topic("out").read_values() == ["all", "all", "one", "any"]
+
+
+def test_a_wrong_reset_policy_is_refused() -> None:
+    for policy in ("none", "by_duration:PT1H", "latest"):
+        StreamsBuilder().stream("in", offset_reset=policy)
+    for policy in ("first", "by_duration:", "by_duration:1h"):
+        builder = StreamsBuilder()
+        builder.stream("in", offset_reset=policy)
+        with pytest.raises(TopologyError, match="offset_reset is"):
+            builder.build()
 
 
 def test_a_handler_can_skip_records_that_cannot_be_read_or_written() -> None:

@@ -17,7 +17,7 @@ from moldau.sql.testing.registry import MemoryRegistry
 from moldau.sql.testing.script import AssertionFailed, ScriptTester
 from moldau.sql.testing.values import read_json
 from moldau.streams.hosts.driver import TopologyTestDriver
-from moldau.streams.machine.task import Handlers, skip_on_error
+from moldau.streams.machine.error_handlers import Handlers, skip_on_error
 from moldau.streams.records import Produced
 
 __all__ = ["ScriptTest", "run_records", "run_script_test", "script_tests"]

@@ -26,7 +26,7 @@ from moldau.sql.syntax.parser import ParsedStatement
 from moldau.sql.syntax.statements import AssertSource, AssertValues, RunScript, Statement
 from moldau.sql.syntax.variables import substitute
 from moldau.streams.hosts.driver import TopologyTestDriver
-from moldau.streams.machine.task import Handlers, skip_on_error
+from moldau.streams.machine.error_handlers import Handlers, skip_on_error
 from moldau.streams.records import Produced
 
 

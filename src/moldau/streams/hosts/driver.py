@@ -9,7 +9,8 @@ from typing import Any, Generic, TypeVar
 
 from moldau.streams.errors import StreamsError
 from moldau.streams.machine.definitions import SinkDefinition, SourceDefinition
-from moldau.streams.machine.task import Handlers, Task, TaskSettings
+from moldau.streams.machine.error_handlers import Handlers
+from moldau.streams.machine.task import Task, TaskSettings
 from moldau.streams.machine.topic_queues import TopicQueues
 from moldau.streams.machine.wrappers import no_wrapper
 from moldau.streams.records import Headers, Produced, Record

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from moldau.client import Consumer
@@ -17,6 +18,7 @@ from moldau.streams.errors import StreamsError
 from moldau.streams.hosts.settings import StreamsSettings
 from moldau.streams.machine import progress
 from moldau.streams.machine.definitions import SourceDefinition
+from moldau.streams.machine.error_handlers import Handlers, fail_on_error
 from moldau.streams.machine.task import Task, TaskSettings
 from moldau.streams.topology.assembly import Assembly
 
@@ -55,7 +57,7 @@ class GlobalStores:
                     application_id=settings.application_id,
                     task_id="-1_-1",
                     config={**settings.values, **settings.given},
-                    handlers=settings.handlers,
+                    handlers=_handlers(settings),
                 ),
                 collect=_refuse,
             )
@@ -126,6 +128,15 @@ class GlobalStores:
             self._consumer.close()
         if self._task is not None:
             self._task.close()
+
+
+def _handlers(settings: StreamsSettings) -> Handlers:
+    """The application's, but a global store writes no dead letters; errors of its processor are
+    handled only where that is asked for (KIP-1270)."""
+    handlers = replace(settings.handlers, dead_letter_topic=None)
+    if settings.values["processing.exception.handler.global.enabled"]:
+        return handlers
+    return replace(handlers, processing=fail_on_error)
 
 
 def _refuse(record: Any) -> None:

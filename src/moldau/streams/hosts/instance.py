@@ -16,7 +16,7 @@ from moldau.client.topics import TopicPartition
 from moldau.streams.errors import StreamsError
 from moldau.streams.hosts.global_stores import GlobalStores
 from moldau.streams.hosts.internal_topics import ensure_topics
-from moldau.streams.hosts.planning import plan_of
+from moldau.streams.hosts.planning import check_names, plan_of
 from moldau.streams.hosts.restoring import RestoreListener, StandbyUpdateListener
 from moldau.streams.hosts.settings import StreamsSettings
 from moldau.streams.hosts.state_directory import StateDirectory
@@ -52,6 +52,8 @@ class Instance:
         topology.set_default_serdes(
             key=values["default.key.serde"], value=values["default.value.serde"]
         )
+        if values["ensure.explicit.internal.resource.naming"]:
+            check_names(topology.assembly)
         self.plan = plan_of(topology.assembly, settings.application_id)
         if not self.plan.subtopologies and not self.plan.global_topics:
             raise StreamsError("the topology has no source: it has nothing to read")

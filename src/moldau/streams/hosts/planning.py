@@ -2,9 +2,38 @@
 
 from __future__ import annotations
 
+import re
+from typing import Final
+
+from moldau.streams.errors import TopologyError
 from moldau.streams.machine.definitions import ProcessorDefinition, SinkDefinition, SourceDefinition
 from moldau.streams.machine.subtopologies import ChangelogTopic, Plan, SubTopology
 from moldau.streams.topology.assembly import Assembly
+
+#: What a name looks like that was made from the number of its operator.
+_NUMBERED: Final = re.compile(r"(KSTREAM|KTABLE|STATE-STORE)(-[A-Z]+)*-\d{10}")
+
+
+def check_names(assembly: Assembly) -> None:
+    """Raise TopologyError if a store or an internal topic has no name of its own (KIP-1111).
+
+    Such a name changes with the program: the state that belongs to it is then not found.
+    """
+    stores = [name for name in assembly.stores if _NUMBERED.search(name)]
+    logged = [
+        f"{name}-changelog"
+        for name in stores
+        if assembly.stores[name].logging and name not in assembly.source_changelogs
+    ]
+    topics = [name for name in assembly.internal_topics if _NUMBERED.search(name)]
+    found = {"changelog topic": logged, "state store": stores, "repartition topic": topics}
+    said = [
+        f"Following {what}(s) has not been named: {', '.join(names)}"
+        for what, names in found.items()
+        if names
+    ]
+    if said:
+        raise TopologyError("\n".join(said))
 
 
 def topic_name(assembly: Assembly, application_id: str, topic: str) -> str:

@@ -24,13 +24,13 @@ from moldau.streams.hosts.settings_keys import (
     STREAMS_KEYS,
 )
 from moldau.streams.machine.definitions import TimestampExtractor
+from moldau.streams.machine.error_handlers import Handlers, fail_on_error, skip_on_error
 from moldau.streams.machine.extractors import (
     fail_on_invalid_timestamp,
     log_and_skip_on_invalid_timestamp,
     use_partition_time_on_invalid_timestamp,
     wall_clock_timestamp,
 )
-from moldau.streams.machine.task import Handlers, fail_on_error, skip_on_error
 from moldau.streams.machine.wrappers import ProcessorWrapper, no_wrapper
 
 COMMIT_INTERVAL_MS_EXACTLY_ONCE = 100

@@ -99,9 +99,6 @@ NO_EFFECT: Reasons = {
     ),
     "permissions of the state directory are those of the process": ("allow.os.group.write.access",),
     "progress is a metric, not a summary in the log": ("log.summary.interval.ms",),
-    "errors while a global store is filled always stop the application": (
-        "processing.exception.handler.global.enabled",
-    ),
     "the state of tasks that have left stays until clean_up()": (
         "state.cleanup.delay.ms",
         "state.cleanup.dir.max.age.ms",
@@ -111,6 +108,5 @@ NO_EFFECT: Reasons = {
 #: Keys that are refused unless they have their default, with what to do instead.
 REFUSED = {
     "dsl.store.format": "headers are not kept in stores: leave it at DEFAULT",
-    "ensure.explicit.internal.resource.naming": "name operators with name= and stores with store=",
     "task.assignor.class": "tasks are placed by the built-in assignor",
 }

@@ -17,6 +17,7 @@ from moldau.client.consumer import ConsumerRebalanceListener, ConsumerRecords
 from moldau.client.topics import TopicPartition
 from moldau.clock import Clock
 from moldau.streams.errors import StreamsError
+from moldau.streams.hosts.first_offsets import begin
 from moldau.streams.hosts.hosted_task import HostedTask, Stage, waiting
 from moldau.streams.hosts.restoring import Restorer, SuspendReason
 from moldau.streams.hosts.task_factory import TaskFactory
@@ -333,18 +334,11 @@ class TaskManager(ConsumerRebalanceListener):
             for key in task.partitions:
                 offset = committed.get(key)
                 if offset is None:
-                    self._reset(key)
+                    policy = self._factory.offset_reset(key.topic)
+                    begin(self.consumer, key, policy, self._clock.now_ms())
                 else:
                     self.consumer.seek(key, offset)
             self._restorer.add_active(task, committed)
-
-    def _reset(self, key: TopicPartition) -> None:
-        """Where a partition begins that was never read, as its source says."""
-        match self._factory.offset_reset(key.topic):
-            case "earliest":
-                self.consumer.seek_to_beginning([key])
-            case "latest":
-                self.consumer.seek_to_end([key])
 
     def update_standbys(self, placed: Placed) -> None:
         """Follow the changelogs of the tasks that this member keeps copies of."""

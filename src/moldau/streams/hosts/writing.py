@@ -7,7 +7,8 @@ at_least_once offsets are committed after everything that was written is acknowl
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from moldau.client import Consumer, Producer
@@ -26,11 +27,11 @@ from moldau.client.errors import (
     WakeupError,
 )
 from moldau.client.metrics import MetricName
-from moldau.client.producer import RecordFuture
+from moldau.client.producer import DeliveryCallback, RecordFuture
 from moldau.client.topics import OffsetAndMetadata, TopicPartition
 from moldau.clock import Clock
 from moldau.streams.errors import StreamsError, TaskMigratedError
-from moldau.streams.records import Produced
+from moldau.streams.records import Produced, TaskCore
 
 T = TypeVar("T")
 Offsets = Mapping[TopicPartition, OffsetAndMetadata]
@@ -74,6 +75,10 @@ class Writer:
         self._counts: dict[str, int] = {}
         #: The last record that was sent to each changelog partition since the last commit.
         self._last: dict[tuple[str, int], RecordFuture] = {}
+        # Records that the brokers refused and a handler skipped: of which task, and what is
+        # written about them. Added in the producer's thread.
+        self._skipped: deque[tuple[TaskCore, Iterable[Produced]]] = deque()
+        self._skipped_count = 0
 
     @property
     def producer(self) -> Producer:
@@ -92,6 +97,7 @@ class Writer:
         self._last.clear()
         self._send = self._send_first if self._exactly_once else self._producer.send
         self._failed_before = self._failed_count()
+        self._skipped_count = 0
 
     # Records.
 
@@ -111,9 +117,15 @@ class Writer:
             self._in_transaction = True
 
     def collector(
-        self, changelogs: frozenset[str], counts: dict[str, list[int]]
+        self,
+        changelogs: frozenset[str],
+        counts: dict[str, list[int]],
+        watch: Callable[[Produced], DeliveryCallback] | None = None,
     ) -> Callable[[Produced], None]:
-        """What a task writes to; `counts` has records and bytes by topic, of sinks only."""
+        """What a task writes to; `counts` has records and bytes by topic, of sinks only.
+
+        `watch` makes the callback of a record of a sink, if somebody wants to know its outcome.
+        """
         last = self._last
 
         def collect(record: Produced) -> None:
@@ -125,6 +137,7 @@ class Writer:
                 partition,
                 record.timestamp,
                 record.headers or None,
+                None if watch is None or topic in changelogs else watch(record),
             )
             if topic in changelogs and partition is not None:
                 last[topic, partition] = future
@@ -135,6 +148,23 @@ class Writer:
                 count[1] += len(record.value or b"") + len(record.key or b"")
 
         return collect
+
+    def skip(self, core: TaskCore, letters: Iterable[Produced]) -> None:
+        """A handler skips a record of this task that could not be sent."""
+        self._skipped.append((core, letters))
+
+    def _settle_skipped(self) -> None:
+        """Count the skipped records, and send what is written about them."""
+        if not self._skipped:
+            return
+        while self._skipped:
+            core, letters = self._skipped.popleft()
+            core.dropped += 1
+            self._skipped_count += 1
+            for letter in letters:
+                place = (letter.key, letter.partition, letter.timestamp, letter.headers or None)
+                self._send(letter.topic, letter.value, *place)
+        self._patiently(self.producer.flush)
 
     def _failed_count(self) -> int:
         """How many records could not be sent. A callback for each would cost more than a send."""
@@ -174,7 +204,8 @@ class Writer:
                 self._commit_transaction(offsets, consumer)
             else:
                 self._patiently(self.producer.flush)
-                failed = self._failed_count() - self._failed_before
+                self._settle_skipped()
+                failed = self._failed_count() - self._failed_before - self._skipped_count
                 if failed:
                     raise StreamsError(
                         f"{failed} records could not be written: the log of the producer "

@@ -5,8 +5,10 @@ that the time that a commit takes does not add to what records wait for. When no
 for longer than the interval, the next record is committed at once: waiting would gain nothing.
 
 With exactly once a result is read after its commit. A thread that has time to spare then commits
-earlier by twice what a commit takes, so that waiting and committing take half the interval in the
-mean: (interval - 2 * taken) / 2 + taken. A thread with records to process keeps to the interval.
+earlier by twice what a commit and the two ways take, that of a record to the thread and that of its
+result to a reader. So everything together takes half the interval in the mean:
+(interval - 2 * (taken + ways)) / 2 + taken + ways. A thread with records to process keeps to the
+interval.
 """
 
 from __future__ import annotations
@@ -15,6 +17,8 @@ from typing import Final
 
 #: The part of the interval by which a commit may be earlier at most.
 _EARLIER_MAX: Final = 0.5
+#: What a produce and a fetch take on either side; the thread does not see them.
+_WAYS_MS: Final = 3
 #: How much the latest commit counts in the mean of what commits take.
 _WEIGHT: Final = 0.125
 
@@ -54,4 +58,4 @@ class CommitSchedule:
     def _earlier_ms(self) -> int:
         if not self._commit_shows or self._taken_ms is None:
             return 0
-        return int(min(2 * self._taken_ms, _EARLIER_MAX * self._interval_ms))
+        return int(min(2 * (self._taken_ms + _WAYS_MS), _EARLIER_MAX * self._interval_ms))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,8 +13,9 @@ from moldau.streams.serdes import Serde
 
 #: The time of a record, from where it comes, its value and the partition's time so far (-1: none).
 TimestampExtractor = Callable[[RecordContext, Any, int], int]
-#: The partition of a record: topic, key, value, number of partitions. None leaves it to the host.
-Partitioner = Callable[[str, Any, Any, int], int | None]
+#: The partition of a record: topic, key, value, number of partitions. None leaves it to the host;
+#: the record goes to each of several partitions, and nowhere if there are none of them.
+Partitioner = Callable[[str, Any, Any, int], int | Collection[int] | None]
 #: The topic of a record: key, value, where it comes from.
 TopicChooser = Callable[[Any, Any, RecordContext], str]
 

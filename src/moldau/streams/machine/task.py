@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 from moldau.invariant import invariant
 from moldau.streams.errors import ProcessingError, StreamsError
@@ -22,6 +22,7 @@ from moldau.streams.machine.definitions import (
     SourceDefinition,
     TimestampExtractor,
 )
+from moldau.streams.machine.error_handlers import Answer, Handlers, goes_on
 from moldau.streams.machine.progress import CommittedOffset, Progress, TopicPartition
 from moldau.streams.machine.task_stores import Changelog, TaskStores
 from moldau.streams.machine.wrappers import ProcessorWrapper, no_wrapper
@@ -33,32 +34,6 @@ from moldau.streams.stores.base import ChangelogRecord, Meter, StoreBuilder, Tas
 from moldau.streams.stores.read_only import read_only
 
 Collector = Callable[[Produced], None]
-Verdict = Literal["continue", "fail"]
-#: Decides about a record that cannot be read, processed or written.
-DeserializationHandler = Callable[[RecordContext, Exception], Verdict]
-ProcessingHandler = Callable[[RecordContext, Record[Any, Any], str, Exception], Verdict]
-ProductionHandler = Callable[[str, Record[Any, Any], Exception], Verdict]
-
-
-def fail_on_error(*_: object) -> Verdict:
-    """The default of all three handlers: the application stops."""
-    return "fail"
-
-
-def skip_on_error(*_: object) -> Verdict:
-    """Skip the record and count it as dropped."""
-    return "continue"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Handlers:
-    """What is done about records that fail."""
-
-    deserialization: DeserializationHandler = fail_on_error
-    processing: ProcessingHandler = fail_on_error
-    production: ProductionHandler = fail_on_error
-    #: Where input records go that failed in one of these ways, with the reason (KIP-1034).
-    dead_letter_topic: str | None = None
 
 
 class InputRecord(Protocol):
@@ -148,6 +123,21 @@ def _windowed_partitioner(definition: SinkDefinition, settings: TaskSettings) ->
     return partition
 
 
+def _to_each(collect: Collector) -> Collector:
+    """Writes a record to every partition that a partitioner has chosen."""
+
+    def collect_each(record: Produced) -> None:
+        chosen: Any = record.partition
+        if chosen is None or isinstance(chosen, int):
+            collect(record)
+            return
+        key, value, headers = record.key, record.value, record.headers
+        for partition in chosen:
+            collect(Produced(record.topic, key, value, record.timestamp, headers, partition))
+
+    return collect_each
+
+
 class Task:
     """Processes records one by one and passes what is written to `collect`.
 
@@ -225,7 +215,7 @@ class Task:
                     serdes,
                     definition.partitioner or _windowed_partitioner(definition, settings),
                     self,
-                    self._collect,
+                    _to_each(self._collect) if definition.partitioner else self._collect,
                     settings.topic_name,
                 )
                 node = Node(definition.name, sink, ())
@@ -294,9 +284,8 @@ class Task:
     def failed(self, node: Node, record: Record[Any, Any], error: Exception) -> None:
         """A node raised an error: ask the handler whether to go on."""
         context = self.core.record_context
-        self._dead_letter(context, error)
-        if self._handlers.processing(context, record, node.name, error) == "continue":
-            self.core.dropped += 1
+        answer = self._handlers.processing(context, record, node.name, error)
+        if self._is_skipped(answer, context, error):
             return
         raise ProcessingError(
             f"Exception caught in process. taskId={self.task_id}, processor={node.name}, "
@@ -306,37 +295,24 @@ class Task:
 
     def not_written(self, topic: str, record: Record[Any, Any], error: Exception) -> bool:
         """A record cannot be serialized: whether that stops the application."""
-        self._dead_letter(self.core.record_context, error)
-        if self._handlers.production(topic, record, error) == "continue":
-            self.core.dropped += 1
-            return False
-        return True
+        answer = self._handlers.production(topic, record, error)
+        return not self._is_skipped(answer, self.core.record_context, error)
 
-    def _dead_letter(self, where: RecordContext, error: Exception) -> None:
-        """Pass the input record on, as it was read, with what went wrong."""
-        topic = self._handlers.dead_letter_topic
-        if topic is None:
-            return
-        why = {
-            "exception": type(error).__qualname__,
-            "message": str(error),
-            "topic": where.topic,
-            "partition": str(where.partition),
-            "offset": str(where.offset),
-        }
-        added = tuple((f"__streams.errors.{name}", text.encode()) for name, text in why.items())
-        key, value = self.core.raw_key, self.core.raw_value
-        headers = tuple(where.headers) + added
-        self._collect(Produced(topic, key, value, max(0, where.timestamp), headers))
+    def _is_skipped(self, answer: Answer, where: RecordContext, error: Exception) -> bool:
+        """Write the dead letters of an input record; whether to go on without it."""
+        skipped = goes_on(answer)
+        raw = (self.core.raw_key, self.core.raw_value)
+        for letter in self._handlers.letters(answer, where, raw, error):
+            self._collect(letter)
+        self.core.dropped += skipped
+        return skipped
 
     def not_read(
         self, where: RecordContext, key: bytes | None, value: bytes | None, error: Exception
     ) -> None:
         """An input record cannot be deserialized: ask the handler whether to go on."""
         self.core.raw_key, self.core.raw_value = key, value
-        self._dead_letter(where, error)
-        if self._handlers.deserialization(where, error) == "continue":
-            self.core.dropped += 1
+        if self._is_skipped(self._handlers.deserialization(where, error), where, error):
             return
         raise StreamsError(
             f"Deserialization exception handler is set to fail upon a deserialization error. "

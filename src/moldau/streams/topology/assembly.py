@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from moldau.config.durations import parse_duration_ms
 from moldau.streams._serdes import DefaultSerde
 from moldau.streams.errors import TopologyError
 from moldau.streams.machine.context import Processor
@@ -45,6 +46,17 @@ def check_name(name: str) -> str:
             f"'.', '_' and '-'"
         )
     return name
+
+
+def _check_reset(policy: str | None) -> None:
+    """Where a source begins that has no committed offset; raises TopologyError."""
+    if policy is None or policy in ("earliest", "latest", "none"):
+        return
+    kind, _, duration = policy.partition(":")
+    if kind != "by_duration" or parse_duration_ms(duration) is None:
+        raise TopologyError(
+            f"offset_reset is {policy!r}: use earliest, latest, none or by_duration:PnDTnHnMn.nS"
+        )
 
 
 class Assembly:
@@ -111,6 +123,7 @@ class Assembly:
             raise TopologyError(f"Processor {name} is already added.")
         for topic in topics:
             self._check_topic(topic)
+        _check_reset(offset_reset)
         if pattern is not None:
             for topic in self._topics:
                 if pattern.fullmatch(topic):

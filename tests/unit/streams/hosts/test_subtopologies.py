@@ -16,7 +16,7 @@ from moldau.streams import (
     TopologyError,
 )
 from moldau.streams.errors import MissingSourceTopicError
-from moldau.streams.hosts.planning import plan_of
+from moldau.streams.hosts.planning import check_names, plan_of
 from moldau.streams.machine.subtopologies import (
     ChangelogTopic,
     Plan,
@@ -150,3 +150,29 @@ def test_configuration_of_repartition_topics() -> None:
         "segment.bytes": "52428800",
         "retention.ms": "-1",
     }
+
+
+def test_names_that_change_with_the_program_are_found() -> None:
+    def program(*, named: bool) -> Topology:
+        builder = StreamsBuilder()
+        text: dict[str, Any] = {"key_serde": "string", "value_serde": "string"}
+        left, right = builder.stream("left", **text), builder.stream("right", **text)
+        grouped = left.group_by(lambda key, value: value, name="by-value" if named else None)
+        grouped.count(store="counts" if named else None)
+        names: dict[str, Any] = {"name": "joined", "store": "pairs"} if named else {}
+        windows = JoinWindows(time_difference=5)
+        left.join(right, lambda one, two: one, windows=windows, **names)
+        builder.table("rows", store="rows" if named else None).group_by(
+            lambda key, value: (value, key), name="rows-by-value" if named else None
+        ).count(store="rows-counts" if named else None)
+        return builder.build()
+
+    check_names(program(named=True).assembly)
+    with pytest.raises(TopologyError) as error:
+        check_names(program(named=False).assembly)
+    logs, stores, topics = str(error.value).splitlines()
+    assert logs.startswith("Invalid topology: Following changelog topic(s) has not been named: ")
+    assert re.search(r"KSTREAM-JOINTHIS-\d{10}-store-changelog", logs)
+    assert "KSTREAM-AGGREGATE-STATE-STORE-" in stores
+    assert "rows-STATE-STORE-" in stores
+    assert "KSTREAM-AGGREGATE-STATE-STORE-0000000003-repartition" in topics

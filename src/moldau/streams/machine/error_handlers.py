@@ -1,0 +1,123 @@
+"""What is done about records that cannot be read, processed or written, and their dead letters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from moldau.streams.errors import StreamsError
+from moldau.streams.records import Produced, Record, RecordContext
+
+Verdict = Literal["continue", "fail"]
+
+_HEADER: Final = "__streams.errors."
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorResponse:
+    """A verdict with dead letters of the handler's own, instead of the one for the input record.
+
+    ErrorResponse("continue", [DeadLetter("errors", record.key, record.value)])
+    """
+
+    verdict: Verdict
+    dead_letters: tuple[DeadLetter, ...] | list[DeadLetter] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """A record that a handler wants to have written; without a timestamp that of the input."""
+
+    topic: str
+    key: bytes | None = None
+    value: bytes | None = None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+    timestamp: int | None = None
+    partition: int | None = None
+
+
+Answer = Verdict | ErrorResponse
+#: Decides about a record that cannot be read, processed or written.
+DeserializationHandler = Callable[[RecordContext, Exception], Answer]
+ProcessingHandler = Callable[[RecordContext, Record[Any, Any], str, Exception], Answer]
+ProductionHandler = Callable[[str, Record[Any, Any], Exception], Answer]
+
+
+def fail_on_error(*_: object) -> Verdict:
+    """The default of all three handlers: the application stops."""
+    return "fail"
+
+
+def skip_on_error(*_: object) -> Verdict:
+    """Skip the record and count it as dropped."""
+    return "continue"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Handlers:
+    """What is done about records that fail."""
+
+    deserialization: DeserializationHandler = fail_on_error
+    processing: ProcessingHandler = fail_on_error
+    production: ProductionHandler = fail_on_error
+    #: Where input records go that failed in one of these ways, with the reason (KIP-1034).
+    dead_letter_topic: str | None = None
+
+    def letters(
+        self,
+        answer: Answer,
+        where: RecordContext,
+        raw: tuple[bytes | None, bytes | None],
+        error: Exception,
+    ) -> Iterable[Produced]:
+        """What is written about an input record with this raw key and value."""
+        if isinstance(answer, ErrorResponse):
+            return [_own_letter(each, where) for each in answer.dead_letters]
+        topic = self.dead_letter_topic
+        return () if topic is None else (_letter(topic, where, raw, error),)
+
+
+def goes_on(answer: Answer) -> bool:
+    """Whether the application skips the record; raises StreamsError for what is no answer."""
+    verdict = answer.verdict if isinstance(answer, ErrorResponse) else answer
+    if verdict not in ("continue", "fail"):
+        raise StreamsError(
+            f'an error handler returned {answer!r}: return "continue", "fail" or an ErrorResponse'
+        )
+    return verdict == "continue"
+
+
+def _letter(
+    topic: str, where: RecordContext, raw: tuple[bytes | None, bytes | None], error: Exception
+) -> Produced:
+    """The input record as it was read, with what went wrong."""
+    kind = type(error)
+    module = "" if kind.__module__ == "builtins" else f"{kind.__module__}."
+    name = f"{module}{kind.__qualname__}"
+    why = {
+        "exception": name,
+        "message": str(error),
+        "stacktrace": "\n".join([*_places(error), f"{name}: {error}\n"]),
+        "topic": where.topic,
+        "partition": str(where.partition),
+        "offset": str(where.offset),
+    }
+    added = tuple((_HEADER + name, text.encode()) for name, text in why.items())
+    return Produced(topic, *raw, max(0, where.timestamp), tuple(where.headers) + added)
+
+
+def _places(error: Exception) -> Iterable[str]:
+    """Where an error was raised, as Python prints it, without the lines of the sources."""
+    yield "Traceback (most recent call last):"
+    at = error.__traceback__
+    while at is not None:
+        code = at.tb_frame.f_code
+        yield f'  File "{code.co_filename}", line {at.tb_lineno}, in {code.co_name}'
+        at = at.tb_next
+
+
+def _own_letter(letter: DeadLetter, where: RecordContext) -> Produced:
+    timestamp = max(0, where.timestamp) if letter.timestamp is None else letter.timestamp
+    headers, partition = tuple(letter.headers), letter.partition
+    return Produced(letter.topic, letter.key, letter.value, timestamp, headers, partition)
