@@ -105,8 +105,8 @@ def record_times(
 ) -> Iterator[tuple[Place, int, float]]:
     """When the records at these positions, or the first after each, were written, in seconds.
 
-    Reads as little of each partition as a broker sends. A topic has one position at a time here:
-    of several, the first counts.
+    Reads as little of each partition as a broker sends, and one position of each: of several, the
+    first.
     """
     wanted: dict[TopicPartition, tuple[Place, int]] = {}
     for place, position in positions:
@@ -116,8 +116,8 @@ def record_times(
     least = {"max.partition.fetch.bytes": "1", "auto.offset.reset": "earliest"}
     with Consumer({**settings, **least, "enable.auto.commit": "false"}) as consumer:
         consumer.assign(list(wanted))
-        for place, (_, position) in wanted.items():
-            consumer.seek(place, position)
+        for partition, (_, position) in wanted.items():
+            consumer.seek(partition, position)
         until_s = time.monotonic() + _READ_S
         while wanted and (left_s := until_s - time.monotonic()) > 0:
             for record in consumer.poll(left_s):

@@ -163,7 +163,7 @@ class Watcher:
                 # Producers may write any timestamp: none, and one to come, say nothing.
                 if 0 < time_s < now_s:
                     self._tracker.learn(place, position, time_s)
-        except KafkaError as error:
+        except (KafkaError, ConfigError, OSError) as error:
             logger.info("records of %s cannot be read: %s", self._cluster.name, error)
         return bool(unknown)
 
