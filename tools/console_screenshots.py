@@ -44,13 +44,12 @@ PICTURES: tuple[tuple[str, str, Any, Any], ...] = (
     ("group", "/groups/billing", "light", SIZE),
     ("dead-letters", f"/dead-letters/{DLQ}", "light", SIZE),
     ("audit", "/audit", "light", SIZE),
+    ("balancer", "/balancer", "light", SIZE),
     ("lineage", "/lineage", "light", SIZE),
     ("streams", "/streams/word-count", "light", SIZE),
     ("sql", "/sql", "light", SIZE),
     ("connector", "/connectors/broken", "dark", SIZE),
-    ("streams-dark", "/streams/word-count", "dark", SIZE),
     ("phone", "/topics/orders/messages", "light", PHONE),
-    ("phone-streams", "/streams/word-count", "light", PHONE),
 )
 
 
@@ -66,7 +65,8 @@ def word_count() -> Topology:
 def fill(servers: str, console: httpx.Client) -> None:
     topics = ("orders", "payments", "clicks", "comments", "words", DLQ)
     with Admin(bootstrap_servers=servers) as admin, Producer(bootstrap_servers=servers) as producer:
-        admin.create_topics([NewTopic(name, 3 if name == "orders" else 1, 1) for name in topics])
+        many = {"orders": (6, 2), "clicks": (3, 2)}
+        admin.create_topics([NewTopic(name, *many.get(name, (1, 1))) for name in topics])
         for number in range(2_000):
             order = {"id": number, "customer": f"c{number % 40}", "amount": number * 7 % 120}
             headers = [("region", b"eu" if number % 2 else b"us")]
@@ -82,7 +82,7 @@ def fill(servers: str, console: httpx.Client) -> None:
                 ("__connect.errors.exception.message", f"bad value {number}".encode()),
             ]
             producer.send(DLQ, b'{"id": %d}' % number, b"k", headers=headers)
-        offsets = {TopicPartition("orders", place): OffsetAndMetadata(300) for place in range(3)}
+        offsets = {TopicPartition("orders", place): OffsetAndMetadata(300) for place in range(6)}
         admin.alter_consumer_group_offsets("billing", offsets)
     for path, body in (
         ("/sql/statements", {"sql": SQL}),
@@ -90,8 +90,8 @@ def fill(servers: str, console: httpx.Client) -> None:
     ):
         console.post(f"/api/clusters/default{path}", json=body).raise_for_status()
     for name, file, topic in (("archive", "/dev/null", "orders"), ("broken", "/no/file", "clicks")):
-        config = {"connector.class": "FileStreamSink", "topics": topic, "file": file,
-                  "value.converter": "StringConverter"}  # fmt: skip
+        config = {"connector.class": "FileStreamSink", "topics": topic, "file": file}
+        config |= {"key.converter": "StringConverter", "value.converter": "StringConverter"}
         path = f"/api/clusters/default/connectors/{name}"
         console.put(path, json={"config": config}).raise_for_status()
 
@@ -155,8 +155,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         data = f"{scratch}/platform"
         moldau = [sys.executable, "-m", "moldau.cli"]
-        up = ["up", "--detach", "--port", "0", "--without", "rest", "--data", data]
-        subprocess.run([*moldau, *up], check=True)
+        up = ["up", "--detach", "--port", "0", "--brokers", "3", "--without", "rest", "--data"]
+        subprocess.run([*moldau, *up, data], check=True)
         stopping = threading.Event()
         threads = []
         try:

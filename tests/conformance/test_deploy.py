@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -12,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import kubernetes_validate
 import pytest
 import yaml
@@ -130,6 +132,54 @@ def test_the_container_file_copies_what_is_there() -> None:
     known = (ROOT / "pyproject.toml").read_text()
     for extra in (*extras.split(","), "spark"):
         assert re.search(rf"^{extra} = \[", known, re.MULTILINE), extra
+
+
+@pytest.mark.long("the package is built; `make dist` and the fresh clone of CI build it, too")
+def test_an_image_made_of_the_copied_files_runs_its_command(tmp_path: Path) -> None:
+    """There is no container program here: its steps are done in a directory instead, with the files
+    that it would copy and the packages of this interpreter."""
+    source = tmp_path / "source"
+    text = (DEPLOY / "container/Containerfile").read_text()
+    for line in re.findall(r"^COPY (?!--)(.*)$", text, re.MULTILINE):
+        *names, _ = line.split()
+        for name in names:
+            ignored = shutil.ignore_patterns("__pycache__", "*.so", "*.c", "*.egg-info")
+            if (ROOT / name).is_dir():
+                shutil.copytree(ROOT / name, source / name, ignore=ignored)
+            else:
+                source.mkdir(exist_ok=True)
+                shutil.copy(ROOT / name, source / name)
+    # Compiling takes minutes, and the same files run without it.
+    (tmp_path / "without/Cython").mkdir(parents=True)
+    (tmp_path / "without/Cython/__init__.py").write_text("raise ImportError\n")
+    installed = tmp_path / "installed"
+    subprocess.run(
+        [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index",
+         "--no-build-isolation", "--target", str(installed), str(source)],
+        env={**os.environ, "PYTHONPATH": str(tmp_path / "without")},
+        check=True,
+    )  # fmt: skip
+    (command,) = re.findall(r"^CMD (.*)$", text, re.MULTILINE)
+    words = yaml.safe_load(command)
+    words[words.index("--host") + 1] = "127.0.0.1"
+    words[words.index("--data") + 1] = str(tmp_path / "platform")
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(installed),
+        "XDG_STATE_HOME": str(tmp_path / "state"),
+    }
+    moldau = [sys.executable, "-P", "-m", "moldau.cli"]
+    more = ["--port", "0", "--only", "broker,console", "--detach"]
+    subprocess.run([*moldau, *words, *more], env=environment, cwd=tmp_path, check=True)
+    try:
+        status = json.loads((tmp_path / "platform/status.json").read_text())
+        (console,) = [one for one in status["services"] if one["name"] == "console"]
+        for path in ("/", "/static/app.js", "/static/pages/topics.js", "/api/session"):
+            assert httpx.get(console["address"] + path).status_code == 200
+    finally:
+        data = ["--data", str(tmp_path / "platform")]
+        stop = [*moldau, "destroy", "--yes", *data]
+        subprocess.run(stop, env=environment, cwd=tmp_path, check=True)
 
 
 @pytest.mark.long("three nodes; test_document_cluster starts such nodes")

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from fuzz.cases import Case, Manner, Place, case, sound
-from fuzz.records import Tls, piece_bytes, spoiled_records
+from fuzz.records import Tls, piece_bytes, send, spoiled_records
 from fuzz.target import Target
 from moldau.wire.apis import ApiKey
 from moldau.wire.messages import SaslAuthenticateRequest, SaslHandshakeRequest
@@ -46,9 +46,12 @@ class _Connection:
     def close(self) -> None:
         self.writer.transport.abort()
 
+    def write(self, data: bytes) -> None:
+        send(self.writer, data)
+
     async def answered(self, data: bytes) -> None:
         """Send what has to be answered."""
-        self.writer.write(data)
+        self.write(data)
         async with asyncio.timeout(SOUND_SECONDS_MAX):
             (size,) = struct.unpack(">i", await self.reader.readexactly(4))
             await self.reader.readexactly(size)
@@ -138,7 +141,7 @@ class Attack:
         async with asyncio.timeout(SOUND_SECONDS_MAX):
             await tls.handshake()
         records = tls.records(each.data, piece_bytes(each.data, chance))
-        connection.writer.write(spoiled_records(records, chance))
+        connection.write(spoiled_records(records, chance))
         try:
             async with asyncio.timeout(ANSWER_SECONDS_MAX):
                 (size,) = struct.unpack(">i", await tls.readexactly(4))
@@ -151,15 +154,14 @@ class Attack:
     async def _outcome(self, each: Case, connection: _Connection) -> str:
         if each.place is Place.IN_TLS:
             return await self._in_tls(each, connection)
-        writer = connection.writer
         if each.manner is Manner.BYTE_BY_BYTE:
             for position in range(len(each.data)):
-                writer.write(each.data[position : position + 1])
-                await writer.drain()
+                connection.write(each.data[position : position + 1])
+                await connection.writer.drain()
         else:
-            writer.write(each.data)
+            connection.write(each.data)
         if each.manner is Manner.HALF:
-            await writer.drain()
+            await connection.writer.drain()
             return "half a frame"
         try:
             async with asyncio.timeout(ANSWER_SECONDS_MAX):

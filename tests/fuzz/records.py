@@ -18,6 +18,13 @@ _PIECES_MAX: Final = 300
 _KINDS: Final = (0, 20, 21, 22, 23, 24, 255)
 
 
+def send(writer: asyncio.StreamWriter, data: bytes) -> None:
+    """uvloop raises RuntimeError where asyncio drops what is written to a closed connection."""
+    if writer.transport.is_closing():
+        raise ConnectionResetError("the broker has closed the connection")
+    writer.write(data)
+
+
 class Tls:
     """The client's side of a connection, with its records in the caller's hands."""
 
@@ -43,10 +50,10 @@ class Tls:
             try:
                 self._object.do_handshake()
             except ssl.SSLWantReadError:
-                self._writer.write(self._outgoing.read())
+                send(self._writer, self._outgoing.read())
                 await self._receive()
             else:
-                self._writer.write(self._outgoing.read())
+                send(self._writer, self._outgoing.read())
                 return
 
     async def _receive(self) -> None:

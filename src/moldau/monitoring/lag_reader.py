@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
 
-from moldau.client import Admin
+from moldau.client import Admin, Consumer
 from moldau.client.admin import GroupType, OffsetSpec
 from moldau.client.topics import TopicPartition
 from moldau.monitoring.machine.lag import GroupState, Place
 
-__all__ = ["LagReader"]
+__all__ = ["LagReader", "record_times"]
+
+#: What is not read in time is read in the next round.
+_READ_S: Final = 3.0
 
 
 class LagReader:
@@ -93,3 +98,30 @@ class LagReader:
             Place(each.topic, each.partition): info.offset
             for each, info in found.values_by_key.items()
         }
+
+
+def record_times(
+    settings: Mapping[str, str], positions: Iterable[tuple[Place, int]]
+) -> Iterator[tuple[Place, int, float]]:
+    """When the records at these positions, or the first after each, were written, in seconds.
+
+    Reads as little of each partition as a broker sends, and one position of each: of several, the
+    first.
+    """
+    wanted: dict[TopicPartition, tuple[Place, int]] = {}
+    for place, position in positions:
+        wanted.setdefault(TopicPartition(*place), (place, position))
+    if not wanted:
+        return
+    least = {"max.partition.fetch.bytes": "1", "auto.offset.reset": "earliest"}
+    with Consumer({**settings, **least, "enable.auto.commit": "false"}) as consumer:
+        consumer.assign(list(wanted))
+        for partition, (_, position) in wanted.items():
+            consumer.seek(partition, position)
+        until_s = time.monotonic() + _READ_S
+        while wanted and (left_s := until_s - time.monotonic()) > 0:
+            for record in consumer.poll(left_s):
+                found = wanted.pop(TopicPartition(record.topic, record.partition), None)
+                if found is not None:
+                    yield *found, record.timestamp / 1000
+            consumer.assign(list(wanted))

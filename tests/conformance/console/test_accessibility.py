@@ -102,6 +102,13 @@ def test_pages_fit_a_phone(browser: Any, console: Console, filled: dict[str, str
         wider = page.evaluate("document.documentElement.scrollWidth - innerWidth")
         if wider > 0:
             problems.append(f"{path}: {wider} px too wide")
+    page = tab.open("/groups/readers")
+    page.get_by_role("button", name="Reset offsets").click()
+    page.get_by_role("button", name="Preview").click()
+    page.get_by_text("What would change").wait_for()
+    wider = page.locator("dialog").evaluate("box => box.scrollWidth - box.clientWidth")
+    assert wider <= 0, "a table in a dialog scrolls by itself"
+    page.get_by_role("button", name="Cancel").click()
     page.get_by_role("button", name="Menu").click()
     page.get_by_role("link", name="Brokers", exact=True).click()
     page.get_by_role("heading", name="Brokers").wait_for()

@@ -54,6 +54,10 @@ def test_each_cluster_has_its_own_topics(tab: Tab, console: Console, three: Cons
     page.goto(three.page("/brokers"), wait_until="domcontentloaded")
     for number in (1, 2, 3):
         page.get_by_role("row", name=f"127.0.0.1:{_port(three, number)}").wait_for()
+    page.get_by_label("Cluster", exact=True).select_option("default")
+    page.get_by_role("heading", name="default").wait_for()
+    clusters = page.get_by_role("region", name="Configured clusters")
+    clusters.get_by_text("reachable").nth(1).wait_for()
 
 
 def _port(console: Console, broker: int) -> int:
@@ -61,7 +65,7 @@ def _port(console: Console, broker: int) -> int:
     return int(found["port"])
 
 
-def test_replicas_are_moved(three: Console, nodes: ClusterUnderTest) -> None:
+def test_replicas_are_moved(tab: Tab, three: Console, nodes: ClusterUnderTest) -> None:
     with Admin({"bootstrap.servers": nodes.bootstrap}) as admin:
         admin.create_topics([NewTopic("moved", replicas_assignments={0: [1, 2]})])
         three.ask(
@@ -73,6 +77,13 @@ def test_replicas_are_moved(three: Console, nodes: ClusterUnderTest) -> None:
             return partition["replicas"], set(partition["isr"])
 
         eventually(lambda: placed() == ([3, 2], {2, 3}), what="the replicas where they are wanted")
+        page = tab.page
+        page.goto(three.page("/topics/moved"), wait_until="domcontentloaded")
+        page.get_by_role("button", name="Move partition 0").click()
+        page.get_by_label("Brokers", exact=True).fill("1, 3")
+        page.get_by_role("button", name="Move", exact=True).click()
+        page.get_by_text("The move has begun.").wait_for()
+        eventually(lambda: placed() == ([1, 3], {1, 3}), what="the replicas on the brokers chosen")
         bad = {"partitions": [{"partition": 0, "replicas": [9]}]}
         answer = three.ask("PUT", "/topics/moved/replicas", bad, status=400)
         assert "9" in answer["message"]

@@ -90,7 +90,7 @@ def test_redrive_in_a_browser(tab: Tab, console: Console, broker: BrokerProcess,
     page.get_by_role("link", name=dead).click()
     page.get_by_role("heading", name=dead).wait_for()
     page.get_by_label("Choose all of this reason").nth(1).check()
-    page.get_by_text("1 records chosen").wait_for()
+    page.get_by_text("1 record chosen").wait_for()
     page.get_by_role("button", name="Send chosen back").click()
     page.get_by_label("Value", exact=True).fill('{"id": 3, "edited": true}')
     page.get_by_role("button", name="Send back", exact=True).click()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 from moldau.client import Admin, Consumer, NewTopic, OffsetAndMetadata, Producer, ShareConsumer
 from moldau.client.topics import TopicPartition
 from moldau.streams import KafkaStreams, State, StreamsBuilder
-from support.console import Console, Tab
+from support.console import Console, Tab, console_of
 from support.processes import BrokerProcess
 from support.waiting import eventually
 
@@ -100,6 +101,22 @@ def test_lag_in_records_and_seconds(console: Console, groups: dict[str, str]) ->
     assert eventually(known, what="lag in seconds") > 0
 
 
+def test_a_new_console_knows_the_age_of_old_records(broker: BrokerProcess, admin: Admin) -> None:
+    admin.create_topics([NewTopic("old-news", 1, 1)])
+    place = TopicPartition("old-news", 0)
+    with Producer({"bootstrap.servers": broker.bootstrap}) as producer:
+        for hours in (3, 2):
+            written = int(time.time() * 1000) - hours * 3_600_000
+            producer.send("old-news", b"x", partition=0, timestamp=written)
+    admin.alter_consumer_group_offsets("late", {place: OffsetAndMetadata(1)})
+    with console_of(broker.bootstrap) as fresh:
+
+        def known() -> Any:
+            return fresh.ask("GET", "/groups?search=late")["data"][0]["lag_seconds"]
+
+        assert 7_200 <= eventually(known, what="lag in seconds") < 7_800
+
+
 def test_a_group_with_members_is_not_reset(console: Console, groups: dict[str, str]) -> None:
     answer = console.ask("POST", "/groups/consumers/offsets", {"to": "earliest"}, status=409)
     assert "message" in answer
@@ -120,6 +137,51 @@ def test_offsets_are_deleted_after_a_preview(console: Console, admin: Admin) -> 
     console.ask("POST", path, {"topic": "nowhere"}, status=400)
 
 
+def test_offsets_are_deleted_in_a_browser(tab: Tab, admin: Admin) -> None:
+    admin.create_topics([NewTopic("forgotten", 2, 1)])
+    offsets = {TopicPartition("forgotten", each): OffsetAndMetadata(0) for each in range(2)}
+    admin.alter_consumer_group_offsets("forgetful", offsets)
+    page = tab.open("/groups/forgetful")
+    page.get_by_role("button", name="Delete offsets").click()
+    shown = page.get_by_role("region", name="What would be deleted")
+    eventually(lambda: shown.get_by_role("row").count() == 3, what="a head and two rows")
+    page.get_by_role("button", name="Delete", exact=True).click()
+    page.get_by_text("Deleted 2 offsets.").wait_for()
+    assert not admin.list_consumer_group_offsets("forgetful")["forgetful"]
+
+
+def test_a_share_group_is_sent_to_the_end(
+    tab: Tab, console: Console, admin: Admin, broker: BrokerProcess
+) -> None:
+    admin.create_topics([NewTopic("jobs", 1, 1)])
+    servers = {"bootstrap.servers": broker.bootstrap}
+    with Producer(servers) as producer:
+        for _ in range(10):
+            producer.send("jobs", b"x")
+    settings = {"set": {"share.auto.offset.reset": "earliest"}}
+    console.ask("PATCH", "/groups/workers/settings", settings)
+    with ShareConsumer({**servers, "group.id": "workers"}) as workers:
+        workers.subscribe(["jobs"])
+        read = 0
+        while read < 10:
+            read += len(list(workers.poll(1.0)))
+        workers.commit_sync()
+    eventually(lambda: not console.ask("GET", "/groups/workers")["members"], what="no member")
+    page = tab.open("/groups/workers")
+    page.get_by_role("button", name="Reset offsets").click()
+    page.get_by_label("To", exact=True).select_option("latest")
+    page.get_by_role("button", name="Preview").click()
+    page.get_by_text("What would change").wait_for()
+    page.get_by_role("button", name="Reset", exact=True).click()
+    page.get_by_text("Reset 1 offset.").wait_for()
+    assert _start(console, "workers") == 10
+
+
+def _start(console: Console, group: str) -> int | None:
+    partitions = console.ask("GET", f"/groups/{group}")["partitions"]
+    return next((each["offset"] for each in partitions), None)
+
+
 def test_groups_in_a_browser(tab: Tab, console: Console, groups: dict[str, str]) -> None:
     page = tab.open("/groups")
     page.get_by_label("Search groups").fill("ol")
@@ -130,7 +192,7 @@ def test_groups_in_a_browser(tab: Tab, console: Console, groups: dict[str, str])
     page.get_by_role("button", name="Preview").click()
     page.get_by_text("What would change").wait_for()
     page.get_by_role("button", name="Reset", exact=True).click()
-    page.get_by_text("2 offsets are reset.").wait_for()
+    page.get_by_text("Reset 2 offsets.").wait_for()
     assert console.ask("GET", "/groups/old")["lag"] == 0
     page.get_by_role("button", name="Delete group").click()
     page.get_by_label("Type old to confirm").fill("old")

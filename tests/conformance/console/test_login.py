@@ -117,6 +117,28 @@ def test_a_user_gets_a_delegation_token_and_ends_it(console: Console) -> None:
     assert console.ask("GET", "/tokens", auth=sam)["data"] == []
 
 
+def test_a_token_in_a_browser(tab: Tab, console: Console) -> None:
+    page = tab.page
+    page.goto(console.url, wait_until="domcontentloaded")
+    page.get_by_label("User").fill("sam")
+    page.get_by_label("Password").fill("sam-secret")
+    page.get_by_role("button", name="Log in").click()
+    tab.ready()
+    page = tab.open("/tokens")
+    page.get_by_text("No delegation tokens.").wait_for()
+    page.get_by_role("button", name="Create token").click()
+    page.get_by_label("Renewers").fill("User:admin")
+    page.get_by_role("button", name="Create", exact=True).click()
+    page.get_by_text("this is the password").wait_for()
+    page.get_by_role("button", name="Close").click()
+    page.get_by_role("button", name="Renew").click()
+    page.get_by_text("The token is renewed.").wait_for()
+    page.get_by_role("button", name="End", exact=True).click()
+    page.get_by_role("dialog").get_by_role("button", name="End", exact=True).click()
+    page.get_by_text("The token is ended.").wait_for()
+    page.get_by_text("No delegation tokens.").wait_for()
+
+
 @pytest.mark.parametrize(
     ("method", "path", "body"),
     [
@@ -208,7 +230,7 @@ class Provider:
         self._server.server_close()
 
 
-def test_login_with_openid_connect() -> None:
+def test_login_with_openid_connect(browser: Any) -> None:
     with (
         Provider() as provider,
         console_of(
@@ -219,6 +241,13 @@ def test_login_with_openid_connect() -> None:
         assert client.get("/api/session").json()["user"] is None
         assert client.get("/api/oidc/login").url.path == "/"
         assert client.get("/api/session").json()["user"] == "olga"
+        page = browser.new_page()
+        page.goto(console.url, wait_until="domcontentloaded")
+        page.get_by_role("link", name="Log in with single sign-on").click()
+        page.get_by_text("olga").wait_for()
+        page.get_by_role("button", name="Log out").click()
+        page.get_by_role("link", name="Log in with single sign-on").wait_for()
+        page.close()
         # A code that was begun in another browser logs nobody in.
         begun = httpx.get(f"{console.url}/api/oidc/login").headers["location"]
         back = httpx.get(begun).headers["location"]

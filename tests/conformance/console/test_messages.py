@@ -226,6 +226,24 @@ def test_a_filter_in_a_browser(tab: Tab, orders: str, words: str, count: int) ->
     assert page.locator("main tbody tr").count() == count
 
 
+def test_a_start_at_an_offset_and_at_a_time_in_a_browser(tab: Tab, orders: str) -> None:
+    page = opened(tab, orders)
+    page.get_by_label("Start").select_option("offset")
+    page.get_by_label("Offset", exact=True).fill("5")
+    page.get_by_label("Partitions").fill("1")
+    page.get_by_label("Records", exact=True).fill("3")
+    page.get_by_role("button", name="Show", exact=True).click()
+    page.get_by_label("Open partition 1 offset 5").wait_for()
+    assert page.locator("main tbody tr").count() == 3
+    page.get_by_label("Start").select_option("time")
+    page.get_by_label("Time", exact=True).fill("2001-01-01T00:00:00")
+    page.get_by_role("button", name="Show", exact=True).click()
+    page.get_by_label("Open partition 1 offset 0").wait_for()
+    page.get_by_label("Time", exact=True).fill("2099-01-01T00:00:00")
+    page.get_by_role("button", name="Show", exact=True).click()
+    page.get_by_text("No records match.").wait_for()
+
+
 def test_a_live_tail_in_a_browser(
     tab: Tab, console: Console, broker: BrokerProcess, orders: str
 ) -> None:
@@ -259,11 +277,11 @@ def test_records_are_sent_sent_again_and_copied_in_a_browser(
     page.get_by_role("button", name="Re-send chosen").click()
     page.get_by_label("To topic").fill("others")
     page.get_by_role("button", name="Re-send", exact=True).click()
-    page.get_by_text("1 records are sent to others.").wait_for()
+    page.get_by_text("Sent 1 record to others.").wait_for()
     page.get_by_role("button", name="Copy to a topic").click()
     page.get_by_label("To topic").fill("others")
     page.get_by_role("button", name="Copy", exact=True).click()
-    page.get_by_text("1 records are copied to others.").wait_for()
+    page.get_by_text("Copied 1 record to others.").wait_for()
     records, _ = found(console.lines("/topics/others/messages", {"start": "beginning"}))
     assert [(each["value"]["value"], each["headers"]) for each in records] == [
         ({"n": 1}, [["region", "eu"]])
@@ -316,4 +334,4 @@ def test_messages_in_a_browser(tab: Tab, console: Console, orders: str) -> None:
     page.get_by_label("Filter", exact=True).fill("value.id = 99999")
     page.get_by_label("latest value per key").check()
     page.get_by_role("button", name="Show", exact=True).click()
-    page.get_by_text("1 keys").wait_for()
+    page.get_by_text("1 key.").wait_for()

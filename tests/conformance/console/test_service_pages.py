@@ -230,6 +230,14 @@ def test_a_failed_task_shows_its_error(tab: Tab, console: Console, bootstrap: st
     page.locator("summary", has_text="/nonexistent/folder/file").wait_for()
     page.get_by_role("button", name="Restart task 0").click()
     page.get_by_text("Task 0 is restarted").wait_for()
+    page.get_by_role("button", name="Restart", exact=True).first.click()
+    page.get_by_text("broken is restarted").wait_for()
+    page.get_by_role("button", name="Change", exact=True).click()
+    box = page.get_by_role("dialog")
+    setting(box, "file").fill("/dev/null")
+    box.get_by_role("button", name="Save").click()
+    page.get_by_text("broken is changed").wait_for()
+    page.get_by_role("region", name="Tasks").get_by_text("RUNNING").wait_for()
     console.ask("DELETE", "/connectors/broken")
 
 

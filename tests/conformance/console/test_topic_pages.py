@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from moldau.client import Admin
-from moldau.client.admin import ConfigResource
+import pytest
+
+from moldau.client import Admin, NewTopic, OffsetSpec, Producer, TopicPartition
+from moldau.client.admin import ConfigResource, RecordsToDelete
 from support.console import Console, Tab
+from support.processes import BrokerProcess
 from support.waiting import eventually
 
 
@@ -76,3 +79,65 @@ def test_bad_bodies_are_refused_with_a_reason(console: Console) -> None:
         assert answer.status_code in (400, 404), (path, answer.text)
         assert answer.json()["message"]
     console.ask("GET", "/api/clusters/other/topics", status=404)
+
+
+def test_the_chart_of_records_does_not_fall_when_records_are_deleted(
+    console: Console, admin: Admin, broker: BrokerProcess
+) -> None:
+    admin.create_topics([NewTopic("purged", 1, 1)])
+    place = TopicPartition("purged", 0)
+
+    def rates() -> list[float]:
+        found = console.ask("GET", "/series")["series"].get("records_per_second", [])
+        return [each for each in found if each is not None]
+
+    with Producer({"bootstrap.servers": broker.bootstrap}) as producer:
+
+        def written(points: int) -> bool:
+            # The topic keeps one record, however many come.
+            for _ in range(100):
+                last = producer.send("purged", b"x").result(30).offset
+            admin.delete_records({place: RecordsToDelete.before(last)})
+            return len(rates()) >= points
+
+        # The first two points have seen the topic before its records.
+        eventually(lambda: written(3), what="the first points")
+        before = len(rates())
+        eventually(lambda: written(before + 4), what="four more")
+    assert min(rates()[before:]) > 0
+
+
+def test_records_of_a_topic_are_deleted(tab: Tab, admin: Admin, broker: BrokerProcess) -> None:
+    admin.create_topics([NewTopic("emptied", 2, 1, {"retention.ms": "7200000"})])
+    with Producer({"bootstrap.servers": broker.bootstrap}) as producer:
+        for number in range(10):
+            producer.send("emptied", b"x", partition=number % 2)
+    page = tab.open("/topics/emptied")
+    page.get_by_text("2 h", exact=True).wait_for()
+    page.get_by_role("button", name="Delete records").click()
+    page.get_by_label("Type emptied to confirm").fill("emptied")
+    page.get_by_role("dialog").get_by_role("button", name="Delete records").click()
+    page.get_by_text("Records are deleted.").wait_for()
+    place = TopicPartition("emptied", 0)
+    first = admin.list_offsets({place: OffsetSpec.earliest()})[place].offset
+    assert first == 5
+
+
+@pytest.mark.parametrize("path", ["/brokers/1?view=settings", "/settings"])
+def test_a_setting_of_brokers_is_changed_and_taken_back(tab: Tab, admin: Admin, path: str) -> None:
+    resource = ConfigResource.broker(1)
+
+    def value() -> str | None:
+        return admin.describe_configs([resource])[resource]["log.cleaner.threads"].value
+
+    page = tab.open(path)
+    for new in ("2", "1"):
+        page.get_by_label("Search settings").fill("log.cleaner.threads")
+        page.get_by_role("button", name="Change log.cleaner.threads", exact=True).click()
+        if new == "2":
+            page.get_by_label("Value").fill(new)
+        else:
+            page.get_by_label("back to the default").check()
+        page.get_by_role("button", name="Save").click()
+        eventually(lambda new=new: value() == new, what=f"the value {new}")  # type: ignore[misc]
+        page.get_by_role("dialog").wait_for(state="detached")

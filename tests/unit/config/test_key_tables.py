@@ -94,10 +94,12 @@ def test_every_synonym_is_a_broker_key() -> None:
     assert {name for names in TOPIC_SYNONYMS.values() for name in names} <= BROKER_KEYS.keys()
 
 
-def test_documentation_is_of_existing_keys_and_covers_topics() -> None:
+def test_documentation_is_of_existing_keys_and_covers_all_that_are_shown() -> None:
     known = {*BROKER_KEYS, *TOPIC_KEYS, *GROUP_KEYS, *CLIENT_METRICS_KEYS, *DYNAMIC_ONLY_KEYS}
     assert DOCUMENTATION.keys() <= known
     assert TOPIC_KEYS.keys() <= DOCUMENTATION.keys()
+    shown = (*(name for name, key in BROKER_KEYS.items() if not key.internal), *GROUP_KEYS)
+    assert [name for name in shown if not documentation(name)] == []
     assert documentation("listener.name.x.ssl.keystore.location") == documentation(
         "ssl.keystore.location"
     )

@@ -101,11 +101,18 @@ def test_failed_logins_are_forgotten_in_time() -> None:
     assert not failures.is_blocked("u", 101)
 
 
-def test_counters_become_rates() -> None:
+def test_a_series_keeps_its_last_points() -> None:
     series = Series(points_max=3)
-    for at, count in ((0, 0), (1000, 50), (2000, 40), (3000, 60)):
-        series.add(at, {"g": 1.0}, {"c": count})
-    assert series.since(0) == {"time": [1000, 2000, 3000], "g": [1.0] * 3, "c": [50.0, 0.0, 20.0]}
+    series.add(0, {"g": 0.0})
+    series.add(1000, {"g": 1.0})
+    for at in (2000, 3000):
+        series.add(at, {"g": 1.0, "late": 5.0})
+    assert series.since(0) == {
+        "time": [1000, 2000, 3000],
+        "g": [1.0] * 3,
+        "late": [None, 5.0, 5.0],
+    }
+    assert series.since(2000)["time"] == [3000]
 
 
 def test_reasons_ignore_numbers_and_headers_are_cleaned() -> None:

@@ -51,6 +51,21 @@ def test_seconds_are_the_age_of_the_first_end_not_reached() -> None:
     assert [each.records for each in found] == [0, 10, 20, 20, 0]
 
 
+def test_what_is_older_than_the_first_round_has_the_age_of_its_record() -> None:
+    tracker = LagTracker()
+    for now_s in (1_000, 1_010):
+        tracker.observe({ORDERS: 50}, [group(10)], now_s)
+        assert tracker.unknown == {(ORDERS, 10)}
+    tracker.learn(ORDERS, 10, 400)
+    (lag,) = tracker.observe({ORDERS: 50}, [group(10)], 1_010)
+    assert (lag.seconds, tracker.unknown) == (610, frozenset())
+    (lag,) = tracker.observe({ORDERS: 60}, [group(50)], 1_020)
+    assert (lag.seconds, tracker.unknown) == (0, frozenset())
+    tracker.observe({ORDERS: 60}, [group(12)], 1_030)
+    assert tracker.unknown == {(ORDERS, 12)}, "another record, whose age is not known"
+    assert tracker._ends[ORDERS].older == {}, "what no group needs is forgotten"
+
+
 def test_the_trend_says_when_the_lag_is_gone() -> None:
     shrinking = observe([(0, 100, 0), (10, 100, 20), (20, 100, 40), (30, 100, 60)])[-1]
     assert shrinking.trend == pytest.approx(-2)

@@ -1,7 +1,6 @@
 """What keys are for, a line each: the documentation in DescribeConfigs.
 
-Keys that are rarely set have no line here. Topic and broker keys share names where
-they share the meaning.
+Topic and broker keys share names where they share the meaning.
 """
 
 from __future__ import annotations
@@ -172,6 +171,155 @@ transaction.state.log.min.isr: min.insync.replicas of __transaction_state.
 transaction.state.log.num.partitions: Partitions of __transaction_state; not to be changed later.
 transaction.state.log.replication.factor: Replicas of __transaction_state.
 transactional.id.expiration.ms: How long an unused transactional id is remembered.
+add.partitions.to.txn.retry.backoff.max.ms: Longest wait before a partition is added again.
+add.partitions.to.txn.retry.backoff.ms: First wait before a partition is added again.
+client.quota.callback.class: Plug-in that decides which quota a client has.
+config.providers: Names of providers that fill in values such as ${file:...} when the broker starts.
+connection.failed.authentication.delay.ms: How long a connection stays open after its login failed.
+controller.quorum.auto.join.enable: Let a controller that is not a voter join the quorum.
+controller.quorum.election.backoff.max.ms: Longest wait before the next election after a failed one.
+controller.quorum.fetch.max.bytes: Most bytes of the metadata log in one fetch.
+controller.quorum.fetch.snapshot.max.bytes: Most bytes of a metadata snapshot in one fetch.
+controller.quorum.request.timeout.ms: How long a request between controllers may take.
+controller.quorum.retry.backoff.ms: Wait before a failed request between controllers is sent again.
+controller.quota.window.num: Number of windows that the rate of controller mutations is taken over.
+controller.quota.window.size.seconds: Length of each window for the rate of controller mutations.
+controller.socket.timeout.ms: How long a request from the controller to a broker may take.
+delegation.token.expiry.check.interval.ms: How often expired delegation tokens are looked for.
+delegation.token.expiry.time.ms: How long a delegation token is valid before it must be renewed.
+delegation.token.max.lifetime.ms: How long a delegation token can live, however often renewed.
+group.consumer.assignment.interval.ms: Shortest time between two assignments of a consumer group.
+group.consumer.assignors: Assignors for consumer groups; the first is the default.
+group.consumer.max.assignment.interval.ms: Largest assignment interval a consumer group can choose.
+group.consumer.max.heartbeat.interval.ms: Largest heartbeat interval a consumer group can choose.
+group.consumer.max.session.timeout.ms: Largest session timeout a consumer group can choose.
+group.consumer.max.size: Most members a consumer group can have.
+group.consumer.migration.policy: Which way groups change between classic and consumer protocol.
+group.consumer.min.assignment.interval.ms: Smallest assignment interval a consumer group can choose.
+group.consumer.min.heartbeat.interval.ms: Smallest heartbeat interval a consumer group can choose.
+group.consumer.min.session.timeout.ms: Smallest session timeout a consumer group can choose.
+group.coordinator.rebalance.protocols: Group protocols that are enabled.
+group.share.assignment.interval.ms: Shortest time between two assignments of a share group.
+group.share.assignors: Assignors that the broker offers to share groups.
+group.share.delivery.count.limit: How often a share group gets a record before it is archived.
+group.share.heartbeat.interval.ms: How often members of share groups send heartbeats.
+group.share.max.assignment.interval.ms: Largest assignment interval a share group can choose.
+group.share.max.delivery.count.limit: Largest delivery count limit a share group can choose.
+group.share.max.heartbeat.interval.ms: Largest heartbeat interval a share group can choose.
+group.share.max.partition.max.record.locks: Most record locks a share group can choose.
+group.share.max.record.lock.duration.ms: Longest acquisition lock a share group can choose.
+group.share.max.session.timeout.ms: Largest session timeout a share group can choose.
+group.share.max.share.sessions: Most share sessions a broker has at a time.
+group.share.max.size: Most members a share group can have.
+group.share.min.assignment.interval.ms: Smallest assignment interval a share group can choose.
+group.share.min.delivery.count.limit: Smallest delivery count limit a share group can choose.
+group.share.min.heartbeat.interval.ms: Smallest heartbeat interval a share group can choose.
+group.share.min.partition.max.record.locks: Fewest record locks a share group can choose.
+group.share.min.record.lock.duration.ms: Shortest acquisition lock a share group can choose.
+group.share.min.session.timeout.ms: Smallest session timeout a share group can choose.
+group.share.partition.max.record.locks: Most records of a partition in flight in a share group.
+group.share.record.lock.duration.ms: How long a member of a share group holds a record.
+group.share.session.timeout.ms: Members of share groups silent for this time are removed.
+group.streams.assignment.interval.ms: Shortest time between two assignments of a streams group.
+group.streams.heartbeat.interval.ms: How often members of streams groups send heartbeats.
+group.streams.initial.rebalance.delay.ms: How long a new streams group waits for members.
+group.streams.max.assignment.interval.ms: Largest assignment interval a streams group can choose.
+group.streams.max.heartbeat.interval.ms: Largest heartbeat interval a streams group can choose.
+group.streams.max.session.timeout.ms: Largest session timeout a streams group can choose.
+group.streams.max.size: Most members a streams group can have.
+group.streams.min.assignment.interval.ms: Smallest assignment interval a streams group can choose.
+group.streams.min.heartbeat.interval.ms: Smallest heartbeat interval a streams group can choose.
+group.streams.min.session.timeout.ms: Smallest session timeout a streams group can choose.
+group.streams.session.timeout.ms: Members of streams groups silent for this time are removed.
+initial.broker.registration.timeout.ms: How long a starting broker tries to register.
+kafka.metrics.reporters: Plug-ins that report the broker's metrics in the older way.
+leader.imbalance.check.interval.seconds: How often the balance of preferred leaders is checked.
+log.cleaner.io.buffer.load.factor: How full the cleaner's table of keys may get.
+log.cleaner.io.buffer.size: Memory of the cleaner for reading and writing.
+log.dir.failure.timeout.ms: How long a broker runs on without reporting a failed log directory.
+log.flush.start.offset.checkpoint.interval.ms: How often the start offsets of logs are saved.
+max.request.partition.size.limit: Most partitions in one response that describes topics.
+metadata.log.max.snapshot.interval.ms: Longest time between two snapshots of the metadata.
+metadata.log.segment.bytes: Size at which the metadata log starts a new segment.
+metadata.log.segment.ms: Age at which the metadata log starts a new segment.
+metadata.max.retention.bytes: Size of metadata log and snapshots above which the oldest are deleted.
+metadata.max.retention.ms: Age above which the oldest metadata segments and snapshots are deleted.
+metric.reporters: Plug-ins that report the broker's metrics.
+offsets.commit.timeout.ms: How long a commit waits until its replicas have it.
+offsets.load.buffer.size: Bytes read at a time when a coordinator loads groups.
+offsets.retention.check.interval.ms: How often offsets that have expired are looked for.
+offsets.topic.compression.codec: Codec of records in __consumer_offsets, by number.
+principal.builder.class: Plug-in that says who a connection belongs to.
+quota.window.num: Number of windows that the rates of clients are taken over.
+quota.window.size.seconds: Length of each window for the rates of clients.
+replica.fetch.backoff.ms: Wait before a follower fetches again from a partition with an error.
+replica.fetch.response.max.bytes: Most bytes in one response to a follower.
+replica.high.watermark.checkpoint.interval.ms: How often high watermarks are saved to disk.
+replica.selector.class: Plug-in that chooses the replica a consumer reads from.
+replica.socket.timeout.ms: How long a follower waits for the leader's response.
+replication.quota.window.num: Number of windows that rates of replication are taken over.
+replication.quota.window.size.seconds: Length of each window for rates of replication.
+sasl.client.callback.handler.class: Plug-in for logins that this broker makes.
+sasl.kerberos.principal.to.local.rules: How Kerberos principals become names of users.
+sasl.kerberos.service.name: Name of the brokers' Kerberos service.
+sasl.login.callback.handler.class: Plug-in that gets the credentials of a login.
+sasl.login.class: Plug-in that does the login itself.
+sasl.login.connect.timeout.ms: How long connecting to the OAuth provider may take.
+sasl.login.read.timeout.ms: How long reading from the OAuth provider may take.
+sasl.login.refresh.buffer.seconds: How long before a token's end its refresh must be done.
+sasl.login.refresh.min.period.seconds: Shortest time between two refreshes of a token.
+sasl.login.refresh.window.factor: Share of a token's lifetime after which it is refreshed.
+sasl.login.refresh.window.jitter: Random part of the time until a token is refreshed.
+sasl.login.retry.backoff.max.ms: Longest wait between requests to the OAuth provider.
+sasl.login.retry.backoff.ms: First wait before the OAuth provider is asked again.
+sasl.mechanism.controller.protocol: SASL mechanism of connections to controllers.
+sasl.mechanism.inter.broker.protocol: SASL mechanism of connections between brokers.
+sasl.oauthbearer.client.credentials.client.id: Client id that this broker gets its own tokens with.
+sasl.oauthbearer.client.credentials.client.secret: Secret of that client id.
+sasl.oauthbearer.clock.skew.seconds: How far the clock of the OAuth provider may differ.
+sasl.oauthbearer.expected.audience: Audiences of tokens that are accepted.
+sasl.oauthbearer.expected.issuer: Issuer of tokens that are accepted.
+sasl.oauthbearer.jwks.endpoint.refresh.ms: How often the keys of the OAuth provider are read again.
+sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms: Longest wait before its keys are read again.
+sasl.oauthbearer.jwks.endpoint.retry.backoff.ms: First wait before its keys are read again.
+sasl.oauthbearer.jwks.endpoint.url: Where the keys of the OAuth provider are.
+sasl.oauthbearer.jwt.retriever.class: Plug-in that gets tokens.
+sasl.oauthbearer.jwt.validator.class: Plug-in that checks tokens.
+sasl.oauthbearer.scope: Scope that this broker asks for in its own tokens.
+sasl.oauthbearer.scope.claim.name: Claim of a token that has its scope.
+sasl.oauthbearer.sub.claim.name: Claim of a token that has the user's name.
+sasl.oauthbearer.token.endpoint.url: Where the OAuth provider gives tokens.
+sasl.server.callback.handler.class: Plug-in that checks logins of clients.
+sasl.server.max.receive.size: Largest message of a client while it logs in.
+share.coordinator.load.buffer.size: Bytes read at a time when share groups' state is loaded.
+share.coordinator.snapshot.update.records.per.snapshot: Updates before a snapshot.
+share.coordinator.state.topic.compression.codec: Codec of records in __share_group_state, by number.
+share.coordinator.state.topic.min.isr: min.insync.replicas of __share_group_state.
+share.coordinator.state.topic.num.partitions: Partitions of __share_group_state.
+share.coordinator.state.topic.replication.factor: Replicas of __share_group_state.
+share.coordinator.state.topic.segment.bytes: Segment size of __share_group_state.
+share.coordinator.write.timeout.ms: How long a write of a share group's state may take.
+socket.connection.setup.timeout.max.ms: Longest time for setting up a connection.
+socket.connection.setup.timeout.ms: First time limit for setting up a connection.
+ssl.allow.dn.changes: Accept a new certificate with another distinguished name without a restart.
+ssl.allow.san.changes: Accept a new certificate with other alternative names without a restart.
+ssl.cipher.suites: TLS cipher suites that may be used; empty means all that are safe.
+ssl.endpoint.identification.algorithm: https checks host names in certificates, empty does not.
+ssl.engine.factory.class: Plug-in that makes TLS connections.
+ssl.key.password: Password of the private key.
+ssl.keystore.certificate.chain: The broker's certificates themselves, as PEM text.
+ssl.keystore.key: The broker's private key itself, as PEM text.
+ssl.keystore.type: Kind of the file with the broker's key: PEM, PKCS12 or JKS.
+ssl.principal.mapping.rules: How names of certificates become names of users.
+ssl.protocol: TLS version that is used by default.
+ssl.truststore.certificates: Certificates to trust themselves, as PEM text.
+ssl.truststore.type: Kind of the file with certificates to trust: PEM, PKCS12 or JKS.
+transaction.abort.timed.out.transaction.cleanup.interval.ms: How often they are looked for.
+transaction.partition.verification.enable: Check that a transaction has the partition written to.
+transaction.remove.expired.transaction.cleanup.interval.ms: How often they are removed.
+transaction.state.log.load.buffer.size: Bytes read at a time when a coordinator loads transactions.
+transaction.state.log.segment.bytes: Segment size of __transaction_state.
+transaction.two.phase.commit.enable: Allow transactions without a timeout, for two-phase commits.
 consumer.heartbeat.interval.ms: Heartbeat interval of members of this consumer group.
 consumer.session.timeout.ms: Members silent for this time are removed from the group.
 share.auto.offset.reset: Where a share group starts: latest, earliest or by_duration:<ISO duration>.
@@ -184,6 +332,11 @@ share.session.timeout.ms: Members silent for this time are removed from the grou
 streams.heartbeat.interval.ms: Heartbeat interval of members of this streams group.
 streams.num.standby.replicas: Standby copies of each task's state.
 streams.session.timeout.ms: Members silent for this time are removed from the group.
+consumer.assignment.interval.ms: Shortest time between two assignments of the group.
+share.assignment.interval.ms: Shortest time between two assignments of the group.
+share.renew.acknowledge.enable: Let members renew the acquisition lock of a record.
+streams.assignment.interval.ms: Shortest time between two assignments of the group.
+streams.initial.rebalance.delay.ms: How long a new group waits for members before it assigns tasks.
 interval.ms: How often clients push their metrics.
 match: Which clients push: selector=regex pairs.
 metrics: Prefixes of the metrics to push; * is all, empty is none.

@@ -34,24 +34,23 @@ class DescribeLogDirsHandler:
         cordoned = self._config().log.cordoned_log_dirs
         return DescribeLogDirsResponse(
             results=[
-                _result(info, wanted, is_cordoned=info.path in cordoned or "*" in cordoned)
-                for info in self._logs.describe()
+                _result(info, is_cordoned=info.path in cordoned or "*" in cordoned)
+                for info in self._logs.describe(wanted)
             ]
         )
 
 
-def _result(info: LogDirInfo, wanted: set[tuple[str, int]] | None, *, is_cordoned: bool) -> Result:
+def _result(info: LogDirInfo, *, is_cordoned: bool) -> Result:
     topics: dict[str, list[Partition]] = {}
     for replica in info.replicas:
-        if wanted is None or (replica.topic, replica.partition) in wanted:
-            topics.setdefault(replica.topic, []).append(
-                Partition(
-                    partition_index=replica.partition,
-                    partition_size=replica.size,
-                    offset_lag=replica.offset_lag,
-                    is_future_key=replica.is_future,
-                )
+        topics.setdefault(replica.topic, []).append(
+            Partition(
+                partition_index=replica.partition,
+                partition_size=replica.size,
+                offset_lag=replica.offset_lag,
+                is_future_key=replica.is_future,
             )
+        )
     return Result(
         error_code=info.error,
         log_dir=info.path,

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from moldau.broker.log.disk import Disk
 from moldau.broker.log.log_dirs import LogDir
@@ -31,11 +32,17 @@ class LogDirInfo:
     replicas: list[ReplicaInfo] = field(default_factory=list)
 
 
-def describe(disk: Disk, directories: Iterable[LogDir], registry: LogRegistry) -> list[LogDirInfo]:
-    return [_describe(disk, directory, registry) for directory in directories]
+#: Topics with partitions, or None for all.
+Wanted: TypeAlias = Container[tuple[str, int]] | None
 
 
-def _describe(disk: Disk, directory: LogDir, registry: LogRegistry) -> LogDirInfo:
+def describe(
+    disk: Disk, directories: Iterable[LogDir], registry: LogRegistry, wanted: Wanted
+) -> list[LogDirInfo]:
+    return [_describe(disk, directory, registry, wanted) for directory in directories]
+
+
+def _describe(disk: Disk, directory: LogDir, registry: LogRegistry, wanted: Wanted) -> LogDirInfo:
     if directory.failure is not None:
         return LogDirInfo(
             path=directory.path,
@@ -52,7 +59,11 @@ def _describe(disk: Disk, directory: LogDir, registry: LogRegistry) -> LogDirInf
         error=ErrorCode.NONE,
         total_bytes=total,
         usable_bytes=usable,
-        replicas=[_replica(log, registry) for log in registry.of_dir(directory)],
+        replicas=[
+            _replica(log, registry)
+            for log in registry.of_dir(directory)
+            if wanted is None or (log.topic, log.partition) in wanted
+        ],
     )
 
 

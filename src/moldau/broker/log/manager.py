@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Final
@@ -357,9 +357,9 @@ class LogManager:
     def write_cleaner_offsets(self, directory: LogDir, offsets: dict[Partition, int]) -> None:
         self.checkpoints.write_cleaner_offsets(directory, offsets)
 
-    def describe(self) -> list[LogDirInfo]:
-        """Every log directory with its replicas."""
-        return describe(self._disk, self.dirs, self._registry)
+    def describe(self, wanted: Container[tuple[str, int]] | None = None) -> list[LogDirInfo]:
+        """Every log directory with its replicas, or with those of these topics and partitions."""
+        return describe(self._disk, self.dirs, self._registry, wanted)
 
     # Stop ---------------------------------------------------------------------------
 

@@ -3,7 +3,8 @@
 Each round of the monitor gives the end of every partition and what each group has committed. The
 seconds come from the ends themselves: the monitor remembers when a partition had which end, so the
 lag in time is the age of the oldest end that a group has not reached. That needs no timestamps of
-records, works for every kind of group, and starts with the first round.
+records, works for every kind of group, and starts with the first round. What was written before
+that round has the age of the record itself, where somebody has read it (`unknown`, `learn`).
 
 Invariants: at most `ENDS_MAX` ends are remembered per partition; a group that is at the end has a
 lag of 0 in records and seconds and is never stuck; one that commits anything is not stuck.
@@ -61,12 +62,15 @@ class _Ends:
     def __init__(self) -> None:
         self._offsets: list[int] = []
         self._times: list[float] = []
+        self.older: dict[int, float] = {}
+        """When records before the first end were written, as far as it is known."""
 
     def add(self, offset: int, now_s: float) -> None:
         if self._offsets and offset < self._offsets[-1]:
             # Recreated or truncated: what was known of it is void.
             self._offsets.clear()
             self._times.clear()
+            self.older.clear()
         if not self._offsets or offset > self._offsets[-1]:
             self._offsets.append(offset)
             self._times.append(now_s)
@@ -79,7 +83,12 @@ class _Ends:
     def reached_later(self, offset: int) -> float | None:
         """When the partition first went beyond this offset."""
         place = bisect_right(self._offsets, offset)
+        if place == 0 and offset in self.older:
+            return self.older[offset]
         return self._times[place] if place < len(self._times) else None
+
+    def is_older(self, offset: int) -> bool:
+        return bool(self._offsets) and offset < self._offsets[0]
 
 
 class _Progress:
@@ -94,6 +103,8 @@ class _Progress:
         if position != self.position or not records:
             self.position = position
             self.moved_s = now_s
+        if self.rounds and self.rounds[-1][0] == now_s:
+            self.rounds.pop()
         self.rounds.append((now_s, records))
 
     @property
@@ -126,6 +137,17 @@ class LagTracker:
         self._ends: dict[Place, _Ends] = {}
         self._progress: dict[tuple[str, Place], _Progress] = {}
         self._memberships: dict[str, _Membership] = {}
+        self._unknown: set[tuple[Place, int]] = set()
+
+    @property
+    def unknown(self) -> frozenset[tuple[Place, int]]:
+        """Positions of the last round whose next record is older than all that was observed."""
+        return frozenset(self._unknown)
+
+    def learn(self, place: Place, position: int, time_s: float) -> None:
+        """When the record at a position was written; the next round counts from then."""
+        if place in self._ends:
+            self._ends[place].older[position] = time_s
 
     def observe(
         self, ends: dict[Place, int], groups: list[GroupState], now_s: float
@@ -133,6 +155,7 @@ class LagTracker:
         """One round; the lag of every group in every partition that it has a position in."""
         for place, offset in ends.items():
             self._ends.setdefault(place, _Ends()).add(offset, now_s)
+        self._unknown.clear()
         found = [
             self._lag(group, place, position, ends, now_s)
             for group in groups
@@ -160,7 +183,10 @@ class LagTracker:
         records = group.lags.get(place, max(0, ends[place] - position))
         progress = self._progress.setdefault((group.group_id, place), _Progress())
         progress.add(now_s, records, position)
-        since_s = self._ends[place].reached_later(position) if records else None
+        known = self._ends[place]
+        since_s = known.reached_later(position) if records else None
+        if records and known.is_older(position) and position not in known.older:
+            self._unknown.add((place, position))
         trend = progress.trend
         return PartitionLag(
             group.group_id,
@@ -188,6 +214,14 @@ class LagTracker:
         kept = {(group.group_id, place) for group in groups for place in group.positions}
         self._progress = {key: each for key, each in self._progress.items() if key in kept}
         self._ends = {place: each for place, each in self._ends.items() if place in ends}
+        held: dict[Place, set[int]] = {}
+        for group in groups:
+            for place, position in group.positions.items():
+                held.setdefault(place, set()).add(position)
+        for place, each in self._ends.items():
+            if each.older:
+                mine = held.get(place, set())
+                each.older = {at: when for at, when in each.older.items() if at in mine}
         names = {group.group_id for group in groups}
         self._memberships = {
             name: each for name, each in self._memberships.items() if name in names

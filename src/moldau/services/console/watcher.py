@@ -18,7 +18,7 @@ from typing import Final
 from moldau.client import Admin, OffsetSpec
 from moldau.client.errors import ConfigError, KafkaError
 from moldau.client.topics import TopicPartition
-from moldau.monitoring.lag_reader import LagReader
+from moldau.monitoring.lag_reader import LagReader, record_times
 from moldau.monitoring.machine.lag import GroupState, LagTracker, PartitionLag
 from moldau.services.console.config import ClusterConfig
 from moldau.services.console.machine.series import Series
@@ -30,6 +30,8 @@ logger = logging.getLogger(__name__)
 REST_FACTOR: Final = 9
 DESCRIBED_AT_ONCE: Final = 500
 ROUND_S: Final = 120.0
+#: In one round, so that a cluster full of groups that are behind is no burden.
+TIMES_AT_ONCE: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,15 +101,13 @@ class Watcher:
             took_s = time.monotonic() - began_s
             await asyncio.sleep(max(self._refresh_s, took_s * REST_FACTOR))
 
-    def _publish(
-        self, snapshot: Snapshot, gauges: Mapping[str, float], counters: Mapping[str, float]
-    ) -> None:
+    def _publish(self, snapshot: Snapshot, gauges: Mapping[str, float]) -> None:
         self.snapshot = snapshot
-        self.series.add(snapshot.time_ms, gauges, counters)
+        self.series.add(snapshot.time_ms, gauges)
 
     # In a thread.
 
-    def _read(self) -> tuple[Snapshot, dict[str, float], dict[str, float]]:
+    def _read(self) -> tuple[Snapshot, dict[str, float]]:
         if self._admin is None:
             self._admin = Admin(self._cluster.client_settings("admin"))
         admin = self._admin
@@ -117,8 +117,11 @@ class Watcher:
         topics = self._topics(admin, sizes, leaders)
         ends, groups = LagReader(admin).read()
         now_s = time.time()
+        observed = self._tracker.observe(ends, groups, now_s)
+        if self._learn_times(now_s):
+            observed = self._tracker.observe(ends, groups, now_s)
         lags: dict[str, list[PartitionLag]] = {}
-        for lag in self._tracker.observe(ends, groups, now_s):
+        for lag in observed:
             lags.setdefault(lag.group_id, []).append(lag)
         snapshot = Snapshot(
             int(now_s * 1000),
@@ -140,12 +143,29 @@ class Watcher:
             "lag": sum(lag.records for each in lags.values() for lag in each),
             "bytes": sum(known),
         }
-        counters: dict[str, float] = {
-            "records_per_second": sum(each.records for each in topics.values())
-        }
+        # By topic and from the ends alone: deleted records, or whole topics, are not negative.
+        rates = [each.rate for each in topics.values() if each.rate is not None]
+        if rates:
+            gauges["records_per_second"] = sum(rates)
         for broker, found in brokers.items():
             gauges[f"broker.{broker}.bytes"] = found["bytes"]
-        return snapshot, gauges, counters
+        return snapshot, gauges
+
+    def _learn_times(self, now_s: float) -> bool:
+        """Ages of records that were there before the console was; whether any was unknown. One
+        that cannot be read counts from now."""
+        unknown = sorted(self._tracker.unknown)[:TIMES_AT_ONCE]
+        for place, position in unknown:
+            self._tracker.learn(place, position, now_s)
+        settings = self._cluster.client_settings("consumer")
+        try:
+            for place, position, time_s in record_times(settings, unknown):
+                # Producers may write any timestamp: none, and one to come, say nothing.
+                if 0 < time_s < now_s:
+                    self._tracker.learn(place, position, time_s)
+        except (KafkaError, ConfigError, OSError) as error:
+            logger.info("records of %s cannot be read: %s", self._cluster.name, error)
+        return bool(unknown)
 
     def _sizes(
         self, admin: Admin, nodes: list[int]

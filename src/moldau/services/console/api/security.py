@@ -181,7 +181,7 @@ class SecurityHandlers:
         if not entity.entries or not operations:
             raise bad_request("Name an entity (user, client-id or ip) and at least one quota.")
         async with self._backend.change(
-            request, "set-quota", str(entity.names), body.fields
+            request, "set-quota", _entity_text(entity.names), body.fields
         ) as call:
             await call.admin.alter_client_quotas([ClientQuotaAlteration(entity, operations)])
             return {"entity": entity.names}
@@ -270,6 +270,12 @@ def _named(kind: type[E], name: str) -> E:
         known = [each for each in kind.__members__ if each not in ("UNKNOWN", "ANY", "MATCH")]
         raise bad_request(f"{name}: use one of {', '.join(known)}")
     return found
+
+
+def _entity_text(names: dict[str, str | None]) -> str:
+    return ", ".join(
+        f"{kind} {'(default)' if name is None else name}" for kind, name in names.items()
+    )
 
 
 def _shown_token(token: DelegationToken) -> dict[str, Any]:

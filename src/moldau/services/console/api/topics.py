@@ -30,6 +30,7 @@ __all__ = ["TopicHandlers"]
 TOPIC: Final = CLUSTER + "/topics/{topic}"
 #: Sizes are asked for on the spot for topics with up to so many partitions.
 PARTITIONS_SHOWN_MAX: Final = 2000
+KEPT: Final = ("cleanup.policy", "retention.ms", "retention.bytes")
 
 
 class TopicHandlers:
@@ -110,11 +111,12 @@ class TopicHandlers:
                 for place, each in zip(places, found.partitions, strict=False)
                 if each.leader is not None
             ]
-            firsts, lasts, sizes, moving = await asyncio.gather(
+            firsts, lasts, sizes, moving, kept = await asyncio.gather(
                 call.admin.list_offsets(dict.fromkeys(alive, OffsetSpec.earliest()), check=False),
                 call.admin.list_offsets(dict.fromkeys(alive, OffsetSpec.latest()), check=False),
                 _sizes(call, found),
                 _moving(call, places),
+                _kept(call, name),
             )
             partitions = []
             for each in found.partitions[:PARTITIONS_SHOWN_MAX]:
@@ -144,6 +146,7 @@ class TopicHandlers:
                 "partition_count": len(found.partitions),
                 "partitions": partitions,
                 "rate": None if facts is None else facts.rate,
+                "kept": kept,
                 "operations": sorted(each.name for each in operations or ()),
             }
 
@@ -331,6 +334,16 @@ async def _sizes(call: Call, topic: TopicDescription) -> dict[TopicPartition, in
                 if leaders.get(place) == broker and not info.is_future:
                     sizes[place] = info.size
     return sizes
+
+
+async def _kept(call: Call, topic: str) -> dict[str, str | None]:
+    """How long records stay; nothing if the user may not see settings."""
+    resource = ConfigResource.topic(topic)
+    try:
+        found = (await call.admin.describe_configs([resource]))[resource]
+    except KafkaError:
+        return {}
+    return {name: found[name].value for name in KEPT if name in found}
 
 
 async def _moving(

@@ -12,7 +12,7 @@ from moldau.http.request import Request
 from moldau.services.console.api.bodies import body_of, paging_of
 from moldau.services.console.api.routing import CLUSTER, PAGING, api, fields, number, text
 from moldau.services.console.backend import Backend, Call
-from moldau.services.console.lists import topic_names
+from moldau.services.console.lists import forget_topics, topic_names
 from moldau.services.console.machine.paging import page_of
 
 __all__ = ["TransactionHandlers"]
@@ -82,6 +82,8 @@ class TransactionHandlers:
         older_ms = request.number("older_ms", TIMEOUT_MS, kind="long") or 0
         topic = request.text("topic")
         with self._backend.call(request) as call:
+            # Of all topics that there are now: the question is asked seldom, and must miss none.
+            forget_topics(call)
             names = [topic] if topic else sorted(await topic_names(call))
             known = await _open_partitions(call)
             now_ms = int(time.time() * 1000)

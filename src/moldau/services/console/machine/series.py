@@ -9,27 +9,16 @@ __all__ = ["Series"]
 
 
 class Series:
-    """Points of several named numbers at the same times. Counters become rates."""
+    """Points of several named numbers at the same times."""
 
     def __init__(self, *, points_max: int) -> None:
         self._points: deque[tuple[int, dict[str, float]]] = deque(maxlen=points_max)
-        self._counters: dict[str, float] = {}
-        self._counted_ms = 0
 
     def __len__(self) -> int:
         return len(self._points)
 
-    def add(self, now_ms: int, gauges: Mapping[str, float], counters: Mapping[str, float]) -> None:
-        """A counter that went back (a topic was deleted) has the rate 0 for one point."""
-        values = dict(gauges)
-        elapsed_s = (now_ms - self._counted_ms) / 1000
-        for name, count in counters.items():
-            before = self._counters.get(name)
-            if before is not None and elapsed_s > 0:
-                values[name] = max(0.0, count - before) / elapsed_s
-        self._counters = dict(counters)
-        self._counted_ms = now_ms
-        self._points.append((now_ms, values))
+    def add(self, now_ms: int, values: Mapping[str, float]) -> None:
+        self._points.append((now_ms, dict(values)))
 
     def since(self, time_ms: int) -> dict[str, list[float | None]]:
         """Columns: `time`, and each number, None where a point does not have it."""

@@ -1,5 +1,5 @@
 // The shell around the pages: session, navigation, theme, and which page a path shows.
-import { api, button, field, go, h, here, problem, replace, select, state } from "/static/lib.js";
+import { api, ApiError, button, field, go, h, here, problem, replace, select, state, toast } from "/static/lib.js";
 import { icon } from "/static/icons.js";
 
 const app = document.getElementById("app");
@@ -163,6 +163,12 @@ document.addEventListener("click", (event) => {
   event.preventDefault();
   go(url.pathname + url.search);
   scrollTo(0, 0);
+});
+// An action that the server refused, and that has no place of its own for the reason.
+window.addEventListener("unhandledrejection", (event) => {
+  if (!(event.reason instanceof ApiError)) return;
+  event.preventDefault();
+  toast(event.reason.message, true);
 });
 window.addEventListener("popstate", show);
 window.addEventListener("logged-out", () => location.assign("/login?next=" + encodeURIComponent(location.pathname)));

@@ -118,6 +118,8 @@ const whole = new Intl.NumberFormat("en");
 export function count(value) {
   return value === null || value === undefined ? "–" : whole.format(Math.round(value));
 }
+export const some = (number, one, many = one + "s") => (number === 1 ? one : many);
+export const counted = (number, one, many) => `${count(number)} ${some(number, one, many)}`;
 export function short(value) {
   if (value === null || value === undefined) return "–";
   for (const [size, unit] of [[1e9, " G"], [1e6, " M"], [1e4, " k"]]) {
@@ -232,7 +234,7 @@ export function table(columns, rows, options = {}) {
     return h("th", { scope: "col", class: column.number ? "n" : null, "aria-sort": sorted }, label);
   });
   const body = rows.map((row) => h("tr", options.row ? options.row(row) : null, columns.map((column) =>
-    h("td", { class: (column.number ? "n" : "") + (column.wrap ? " wrap" : "") || null },
+    h("td", { class: [column.number && "n", column.wrap && "wrap", column.wrap === "value" && "value", !column.title && !column.choose && "act"].filter(Boolean).join(" ") || null },
       column.value ? column.value(row) : shown(row[column.key])))));
   if (!rows.length) {
     body.push(h("tr", null, h("td", { class: "empty", colspan: columns.length }, options.empty || "Nothing here.")));
@@ -276,7 +278,7 @@ export function paged({ columns, load, search = true, placeholder = "Search", si
     };
     replace(place,
       table(columns, found.data, {
-        caption, empty, sort: settings.sort,
+        caption, empty, quiet: true, sort: settings.sort,
         onsort: (name) => {
           settings.sort = name;
           settings.page = 0;
@@ -319,11 +321,12 @@ export function chart(title, times, series, format = short) {
     append(made, [svg("text", { x: width / 2, y: height / 2, "text-anchor": "middle" }, "Waiting for data")]);
     return h("figure", { class: "panel" }, h("h2", null, title), made);
   }
-  const high = niceTop(Math.max(...values));
+  const high = niceTop(Math.max(...values), format === bytes);
   const from = times[0], span = Math.max(1, times[times.length - 1] - from);
   const x = (at) => left + ((at - from) / span) * (width - left - right);
   const y = (value) => top + (1 - value / high) * (height - top - bottom);
-  for (const share of [0, 0.5, 1]) {
+  // Half a partition means nothing.
+  for (const share of high > 1 ? [0, 0.5, 1] : [0, 1]) {
     const at = y(high * share);
     append(made, [
       svg("line", { class: "axis", x1: left, x2: width - right, y1: at, y2: at }),
@@ -348,7 +351,11 @@ export function chart(title, times, series, format = short) {
     if (series.length === 1) made.append(fill);
     made.append(stroke);
   });
-  const legend = series.length > 1 ? h("p", { class: "soft" }, last) : null;
+  const legend = series.length > 1 ? h("p", { class: "legend" }, series.map((each, index) => {
+    const mark = h("i");
+    mark.style.background = `var(--c${(index % 6) + 1})`;
+    return h("span", null, mark, `${each.name} ${format(lastOf(each.values))}`);
+  })) : null;
   return h("figure", { class: "panel" },
     h("h2", null, title, series.length === 1 ? h("span", { class: "soft" }, "  " + format(lastOf(series[0].values))) : null), made, legend);
 }
@@ -356,9 +363,10 @@ const lastOf = (values) => {
   for (let i = values.length - 1; i >= 0; i -= 1) if (values[i] !== null && values[i] !== undefined) return values[i];
   return null;
 };
-function niceTop(value) {
+function niceTop(value, binary) {
   if (value <= 0) return 1;
-  const power = 10 ** Math.floor(Math.log10(value));
+  const unit = binary ? 1024 ** Math.floor(Math.log(value) / Math.log(1024)) : 1;
+  const power = unit * 10 ** Math.floor(Math.log10(value / unit));
   for (const step of [1, 2, 2.5, 5, 10]) if (value <= step * power) return step * power;
   return 10 * power;
 }

@@ -6,7 +6,14 @@ export async function page() {
   const path = `/clusters/${enc(state.cluster)}/acls`;
   const list = paged({
     placeholder: "Search ACLs", caption: "Access control lists", empty: "No ACLs.",
-    load: (settings) => api("GET", path + query(settings)),
+    load: async (settings) => {
+      try {
+        return await api("GET", path + query(settings));
+      } catch (error) {
+        if (!error.message.startsWith("SECURITY_DISABLED")) throw error;
+        throw new Error("The brokers have no authorizer, so every client may do everything. Set authorizer.class.name to use ACLs.");
+      }
+    },
     columns: [
       { title: "Principal", sort: "principal", wrap: true, key: "principal" },
       { title: "Permission", value: (row) => tag(row.permission.toLowerCase(), row.permission === "DENY" ? "bad" : "good") },

@@ -1,4 +1,4 @@
-import { api, bar, button, bytes, count, dialog, duration, enc, every, field, h, head, panel, problem, query, readOnly, replace, state, table, toast } from "/static/lib.js";
+import { api, bar, button, bytes, count, counted, dialog, duration, enc, every, field, h, head, panel, problem, query, readOnly, replace, state, table, toast } from "/static/lib.js";
 
 const base = () => "/clusters/" + enc(state.cluster) + "/balancer";
 const format = (name, value) => (name === "replicas" || name === "leaders" ? count(value) : bytes(value));
@@ -10,12 +10,15 @@ export async function page() {
   const add = h("input", { placeholder: "for example 4" });
   const throttle = h("input", { type: "number", min: 1, placeholder: "no limit" });
   let plan = null;
+  const start = button("Carry out", execute, "main", { disabled: true });
 
   async function load() {
     replace(place, h("p", { class: "soft" }, "Reading the cluster …"));
+    start.disabled = true;
     try {
       plan = await api("GET", base() + "/plan" + query({ drain: drain.value, add: add.value, throttle: throttle.value }));
       draw();
+      start.disabled = !plan.total;
     } catch (error) {
       replace(place, problem(error));
     }
@@ -25,7 +28,7 @@ export async function page() {
     const names = Object.keys(plan.before[brokers[0]] || {}).filter((name) =>
       brokers.some((broker) => plan.before[broker][name] || (plan.after[broker] || {})[name]));
     replace(place,
-      panel(plan.total ? `${count(plan.total)} partitions would move, ${bytes(plan.bytes)}${plan.seconds ? ", in at least " + duration(plan.seconds) : ""}` : "Nothing has to move",
+      panel(plan.total ? `${counted(plan.total, "partition")} would move, ${bytes(plan.bytes)}${plan.seconds ? ", in at least " + duration(plan.seconds) : ""}` : "Nothing has to move",
         h("div", { class: "grid" }, names.map((name) => loads(name, brokers)))),
       plan.unmet.length ? panel("Not reached", h("ul", null, plan.unmet.map((each) => h("li", null, each)))) : null,
       panel("Moves", table([
@@ -39,7 +42,7 @@ export async function page() {
   function loads(name, brokers) {
     const most = Math.max(1e-9, ...brokers.flatMap((each) => [plan.before[each][name], (plan.after[each] || {})[name] || 0]));
     const cell = (value, when, broker) => [bar(value / most, `${name} of broker ${broker} ${when}: ${format(name, value)}`), format(name, value)];
-    return h("div", null, h("h3", null, name), table([
+    return h("div", null, h("h3", null, name[0].toUpperCase() + name.slice(1)), table([
       { title: "Broker", value: (row) => row },
       { title: "Now", value: (row) => cell(plan.before[row][name], "now", row) },
       { title: "Then", value: (row) => cell((plan.after[row] || {})[name] || 0, "then", row) },
@@ -68,7 +71,7 @@ export async function page() {
   function execute() {
     const limit = h("input", { type: "number", min: 1, placeholder: "no limit", value: throttle.value });
     dialog("Carry out the plan", {
-      action: "Start", fields: [h("p", null, `${count(plan.total)} partitions move, ${bytes(plan.bytes)} are copied.`), field("Throttle (bytes per second)", limit)],
+      action: "Start", fields: [h("p", null, `${counted(plan.total, "partition moves", "partitions move")}, ${bytes(plan.bytes)} are copied.`), field("Throttle (bytes per second)", limit)],
       act: async () => {
         const found = await api("POST", base() + "/execute", { throttle: limit.value ? Number(limit.value) : null, drain: drain.value, add: add.value });
         toast(found.moves ? `${found.moves} partitions are moved.` : "Nothing has to move.");
@@ -78,6 +81,6 @@ export async function page() {
   }
   await Promise.all([load(), status()]);
   every(2000, status);
-  return [head("Balancer", readOnly() ? null : button("Carry out", execute, "main")),
+  return [head("Balancer", readOnly() ? null : start),
     h("div", { class: "row panel" }, field("Empty these brokers", drain), field("Fill only these brokers", add), field("Bytes per second for each broker", throttle), button("Plan again", load)), moving, place];
 }

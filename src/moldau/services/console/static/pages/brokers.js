@@ -15,8 +15,8 @@ export async function page() {
     { title: "On disk", number: true, value: (row) => bytes(row.bytes) },
     { title: "Disk used", value: (row) => (row.total ? [bar(1 - row.usable / row.total, "used"), h("span", { class: "soft" }, `${bytes(row.usable)} free of ${bytes(row.total)}`)] : "–") },
     { title: "Log directories", value: (row) => (row.bad ? tag(row.bad + " offline", "bad") : tag("online", "good")) },
-  ], found.data, { caption: "Brokers" })),
-  chart("Bytes on disk by broker", times, found.data.slice(0, 6).map((row) => ({ name: "broker " + row.id, values: numbers.series[`broker.${row.id}.bytes`] || [] })), bytes)];
+  ], found.data, { caption: "Brokers", quiet: true })),
+  h("div", { class: "grid charts" }, chart("Bytes on disk by broker", times, found.data.slice(0, 6).map((row) => ({ name: "broker " + row.id, values: numbers.series[`broker.${row.id}.bytes`] || [] })), bytes))];
 }
 
 export async function broker({ broker: id }) {
@@ -39,7 +39,7 @@ export async function broker({ broker: id }) {
         { title: "Partition", number: true, key: "partition" },
         { title: "Size", number: true, value: (row) => bytes(row.bytes) },
         { title: "Behind", number: true, value: (row) => count(row.lag) },
-      ], folder.largest, { caption: "Largest replicas of " + folder.path })));
+      ], folder.largest, { caption: "Largest replicas of " + folder.path, quiet: true })));
   }
   return parts;
 }

@@ -17,8 +17,8 @@ export async function page() {
       { title: "Connector", wrap: true, value: (row) => link("/connectors/" + enc(row.name), row.name) },
       { title: "Kind", value: (row) => tag(row.type || "unknown") },
       { title: "Class", wrap: true, value: (row) => row.class.split(".").pop() },
-      { title: "State", value: (row) => tag(row.state, kind(row.state)) },
-      { title: "Tasks", value: (row) => [`${row.running} of ${row.task_count} running `, row.failed ? tag(`${row.failed} failed`, "bad") : null] },
+      { title: "State", value: (row) => tag(row.state, row.failed ? "warn" : kind(row.state)) },
+      { title: "Tasks", value: (row) => [h("span", { class: "nowrap" }, `${row.running} of ${row.task_count} running `), row.failed ? tag(`${row.failed} failed`, "bad") : null] },
       { title: "Error", wrap: true, value: (row) => row.error || "–" },
     ], found.data, { quiet: true, caption: "Connectors", empty: "No connectors. Create the first one." }));
   }

@@ -1,4 +1,4 @@
-import { api, button, count, dialog, enc, field, go, h, head, here, link, panel, readOnly, select, short, stat, state, table, tag, time, toast } from "/static/lib.js";
+import { api, button, count, counted, dialog, enc, field, go, h, head, here, link, panel, readOnly, select, short, some, stat, state, table, tag, time, toast } from "/static/lib.js";
 import { text } from "/static/pages/messages.js";
 
 const base = () => `/clusters/${enc(state.cluster)}/dead-letters`;
@@ -23,9 +23,9 @@ export async function topic({ topic: name }) {
   const found = await api("GET", base() + "/" + enc(name));
   const chosen = new Map();
   const label = h("span", { class: "soft", role: "status" }, "no records chosen");
-  const shown = () => (label.textContent = chosen.size ? `${chosen.size} records chosen` : "no records chosen");
+  const shown = () => (label.textContent = chosen.size ? `${counted(chosen.size, "record")} chosen` : "no records chosen");
   const parts = [head(name, link("/topics/" + enc(name) + "/messages", "Messages", { class: "button" }), readOnly() ? null : button("Send chosen back", redrive, "main")),
-    h("div", { class: "stats" }, stat("records looked at", count(found.read)), stat("reasons", count(found.data.length)), stat("already sent back", count(found.redriven), found.redriven ? "good" : "")), label];
+    h("div", { class: "stats" }, stat("records looked at", count(found.read)), stat(some(found.data.length, "reason"), count(found.data.length)), stat("already sent back", count(found.redriven), found.redriven ? "good" : "")), h("p", { class: "spaced" }, label)];
   for (const reason of found.data) {
     const boxes = [];
     const all = h("input", { type: "checkbox", "aria-label": "Choose all of this reason", onchange: () => boxes.forEach((box) => {
@@ -46,10 +46,10 @@ export async function topic({ topic: name }) {
           boxes.push(box);
           return box;
         } },
-        { title: "Time", value: (row) => time(row.timestamp) },
+        { title: "Time", value: (row) => h("span", { class: "mono time" }, time(row.timestamp)) },
         { title: "Partition", number: true, key: "partition" },
         { title: "Offset", number: true, key: "offset" },
-        { title: "Key", value: (row) => h("span", { class: "cut mono" }, text(row.key)) },
+        { title: "Key", value: (row) => h("span", { class: "cut key mono" }, text(row.key)) },
         { title: "Value", value: (row) => h("span", { class: "cut mono" }, text(row.value)) },
         { title: "State", value: (row) => (row.redriven ? tag("sent back", "good") : null) },
       ], reason.records.slice().reverse(), { caption: "The last records of this reason" }))));

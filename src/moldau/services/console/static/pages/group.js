@@ -1,5 +1,5 @@
-import { api, button, confirm, count, dialog, duration, enc, every, field, go, h, head, here, link, panel, problem, readOnly, replace, select, stat, state, table, tabs, tag, toast } from "/static/lib.js";
-import { clears } from "/static/pages/groups.js";
+import { api, button, confirm, count, counted, dialog, duration, enc, every, field, go, h, head, here, link, panel, problem, readOnly, replace, select, some, stat, state, table, tabs, tag, toast } from "/static/lib.js";
+import { clearing, clears } from "/static/pages/groups.js";
 import { settingsTable } from "/static/pages/settings_table.js";
 
 export async function page({ group }) {
@@ -24,9 +24,9 @@ export async function page({ group }) {
 
   function draw() {
     replace(place, h("div", { class: "stats" },
-      stat("state", found.state), stat("members", count(found.members.length)),
+      stat("state", found.state), stat(some(found.members.length, "member"), count(found.members.length)),
       stat("records behind", count(found.lag), found.lag ? "" : "good"), stat("time behind", duration(found.lag_seconds)),
-      stat("clears in", found.clears_in === null ? (found.lag ? "not shrinking" : "–") : duration(found.clears_in)),
+      stat("clears in", clearing(found)),
       stat("coordinator", "broker " + found.coordinator), found.epoch === null ? null : stat("epoch", count(found.epoch))),
     view === "members" ? members() : offsets());
   }
@@ -90,7 +90,7 @@ export async function page({ group }) {
         })), preview],
       act: async () => {
         const done = await api("POST", path + "/offsets", asked(false));
-        toast(`${done.data.length} offsets are reset.`);
+        toast(`Reset ${counted(done.data.length, "offset")}.`);
         go(location.pathname);
       },
     });
@@ -105,12 +105,27 @@ export async function page({ group }) {
   function removeOffsets() {
     const topics = [...new Set(found.partitions.map((each) => each.topic))];
     const topic = select(topics);
+    const preview = h("div");
+    const shown = async () => {
+      if (!topics.length) return;
+      try {
+        const would = await api("POST", path + "/offsets/delete", { topic: topic.value, dry_run: true });
+        replace(preview, table([
+          { title: "Partition", number: true, key: "partition" },
+          { title: "Committed", number: true, value: (row) => count(row.current) },
+        ], would.data, { caption: "What would be deleted", empty: "The group has no offsets in this topic." }));
+      } catch (error) {
+        replace(preview, problem(error));
+      }
+    };
+    topic.addEventListener("change", shown);
+    shown();
     dialog("Delete offsets of " + group, {
       action: "Delete", danger: true,
-      fields: [h("p", null, "The group forgets where it was in a topic, and starts there by its auto.offset.reset."), field("Topic", topic)],
+      fields: [h("p", null, "The group forgets where it was in a topic, and starts there by its auto.offset.reset."), field("Topic", topic), preview],
       act: async () => {
         const done = await api("POST", path + "/offsets/delete", { topic: topic.value });
-        toast(`${done.data.length} offsets are deleted.`);
+        toast(`Deleted ${counted(done.data.length, "offset")}.`);
         go(location.pathname);
       },
     });

@@ -1,4 +1,4 @@
-import { api, count, duration, enc, head, link, paged, query, select, state, tag } from "/static/lib.js";
+import { api, count, duration, enc, h, head, link, paged, query, select, state, tag } from "/static/lib.js";
 
 export const stateTag = (text) => tag(text || "–", text === "Stable" ? "good" : text === "Empty" || text === "Dead" ? "" : "warn");
 
@@ -21,8 +21,14 @@ export async function page() {
   return [head("Groups"), list];
 }
 
+// A group less than a second behind keeps up, whatever the trend of a few records says.
+export function clearing(row) {
+  if (!row.lag) return row.lag === 0 ? "keeps up" : "–";
+  if (row.lag_seconds !== null && row.lag_seconds < 1) return "keeps up";
+  return row.clears_in === null ? "never" : duration(row.clears_in);
+}
 export function clears(row) {
   if (row.stuck) return tag(row.stuck === true ? "stuck" : row.stuck + " stuck", "bad");
-  if (row.clears_in !== null) return duration(row.clears_in);
-  return row.lag ? "not shrinking" : "–";
+  const text = clearing(row);
+  return text === "never" ? h("span", { title: "The lag does not shrink." }, text) : text;
 }

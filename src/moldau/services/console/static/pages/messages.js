@@ -1,4 +1,4 @@
-import { api, button, check, count, dialog, enc, field, go, h, head, here, lines, onleave, panel, problem, query, readOnly, replace, select, state, table, tag, time, toast, bytes } from "/static/lib.js";
+import { api, button, check, count, counted, dialog, enc, field, go, h, head, here, lines, onleave, panel, problem, query, readOnly, replace, select, state, table, tag, time, toast, bytes } from "/static/lib.js";
 import { topicTabs } from "/static/pages/topic.js";
 
 const FORMATS = ["auto", "json", "string", "avro", "protobuf", "json-schema", "bytes", "hex", "int", "long", "float", "double"];
@@ -35,10 +35,10 @@ export async function page({ topic }) {
   const form = h("form", { class: "panel" },
     h("div", { class: "row" }, field("Start", start), offsetField, atField, field("Partitions", partitions), field("Records", limit), field("Key as", keyFormat), field("Value as", valueFormat)),
     h("div", { class: "row" }, h("span", { class: "grow" }, field("Contains", contains)), h("span", { class: "grow" }, field("Filter", expression))),
-    h("div", { class: "row center" }, show, cancel, asTable, committed,
-      button("Filter help", help, "small"),
+    h("div", { class: "row center" }, show, cancel, asTable, committed),
+    h("div", { class: "row center" }, h("span", { class: "soft" }, "What is found:"),
       button("Export JSON", () => download("json"), "small"), button("Export CSV", () => download("csv"), "small"),
-      readOnly() ? null : button("Copy to a topic", copy, "small")));
+      readOnly() ? null : button("Copy to a topic", copy, "small"), h("span", { class: "grow" }), button("Filter help", help, "small")));
 
   const choose = () => {
     offsetField.hidden = start.value !== "offset";
@@ -85,7 +85,7 @@ export async function page({ topic }) {
           last = found.progress;
           progress.value = last.total ? last.done / last.total : 1;
           if (found.done) progress.value = 1;
-          status.textContent = `${count(last.scanned)} records read (${bytes(last.bytes)}), ${count(found.keys === undefined ? last.matched : found.keys)} ${found.keys === undefined ? "match" : "keys"}` +
+          status.textContent = `${counted(last.scanned, "record")} read (${bytes(last.bytes)}), ${found.keys === undefined ? counted(last.matched, "matches", "match") : counted(found.keys, "key")}` +
             (found.done ? ended(last.reason) + (found.truncated ? "; older keys are left out" : "") : " ...");
         }
         if (rows.length && performance.now() - drawn > 250) {
@@ -110,7 +110,7 @@ export async function page({ topic }) {
     // Newest first; a table of keys comes in that order already.
     const ordered = isTable ? rows : [...rows].sort((a, b) => b.timestamp - a.timestamp || b.offset - a.offset);
     replace(place, panel(null,
-      readOnly() ? null : h("div", { class: "row center" }, button("Re-send chosen", resend, "small"), h("span", { class: "soft" }, "chosen records go to the end of a topic, byte for byte")),
+      readOnly() ? null : h("div", { class: "row center spaced" }, button("Re-send chosen", resend, "small"), h("span", { class: "soft" }, "chosen records go to the end of a topic, byte for byte")),
       table([
         ...(readOnly() ? [] : [{ title: "", choose: true, value: (row) => {
           const id = row.partition + ":" + row.offset;
@@ -119,7 +119,7 @@ export async function page({ topic }) {
         { title: "Time", value: (row) => h("span", { class: "mono time" }, time(row.timestamp)) },
         { title: "Partition", number: true, key: "partition" },
         { title: "Offset", number: true, value: (row) => button(String(row.offset), () => details(row), "small", { "aria-label": `Open partition ${row.partition} offset ${row.offset}` }) },
-        { title: "Key", value: (row) => h("span", { class: "cut mono" }, text(row.key)) },
+        { title: "Key", value: (row) => h("span", { class: "cut key mono" }, text(row.key)) },
         { title: "Value", value: (row) => h("span", { class: "cut mono" }, text(row.value)) },
         { title: "As", value: (row) => tag(row.value.kind, row.value.note ? "warn" : "") },
         { title: "Size", number: true, value: (row) => bytes(row.size) },
@@ -134,7 +134,7 @@ export async function page({ topic }) {
       h("h3", null, "Value ", tag(whole.value.kind), whole.value.schema_id === null || whole.value.schema_id === undefined ? null : [" ", tag("schema " + whole.value.schema_id)]),
       whole.value.note ? h("div", { class: "note" }, whole.value.note) : null,
       h("pre", { tabindex: "0" }, pretty(whole.value)),
-      whole.headers.length ? [h("h3", null, "Headers"), table([{ title: "Name", value: (each) => h("code", null, each[0]) }, { title: "Value", wrap: true, value: (each) => h("code", null, each[1]) }], whole.headers, { caption: "Headers" })] : null,
+      whole.headers.length ? [h("h3", null, "Headers"), table([{ title: "Name", value: (each) => h("code", null, each[0]) }, { title: "Value", wrap: true, value: (each) => h("code", null, each[1]) }], whole.headers, { caption: "Headers", quiet: true })] : null,
       readOnly() ? null : h("p", null, button("Edit and send", () => {
         box.close();
         produce(whole);
@@ -186,11 +186,11 @@ export async function page({ topic }) {
       const [partition, offset] = id.split(":").map(Number);
       return { partition, offset };
     });
-    dialog(`Re-send ${records.length} records`, {
+    dialog(`Re-send ${counted(records.length, "record")}`, {
       action: "Re-send", fields: [field("To topic", to)],
       act: async () => {
         const stored = await api("POST", path + "/resend", { records, to: to.value });
-        toast(`${stored.data.length} records are sent to ${to.value}.`);
+        toast(`Sent ${counted(stored.data.length, "record")} to ${to.value}.`);
       },
     });
   }
@@ -213,7 +213,7 @@ export async function page({ topic }) {
           state.textContent = `${count(copied)} records copied`;
         }).then(() => {
           if (failed) throw new Error(failed);
-          toast(`${count(copied)} records are copied to ${to.value}.`);
+          toast(`Copied ${counted(copied, "record")} to ${to.value}.`);
         });
       },
     });

@@ -1,4 +1,4 @@
-import { api, chart, count, bytes, every, facts, h, head, here, panel, problem, replace, short, stat, state, table, tag } from "/static/lib.js";
+import { api, chart, count, bytes, every, facts, h, head, here, panel, problem, replace, short, some, stat, state, table, tag } from "/static/lib.js";
 
 export async function page() {
   const places = { notes: h("div"), stats: h("div", { class: "stats" }), charts: h("div", { class: "grid charts" }), clusters: h("div"), facts: h("div") };
@@ -16,12 +16,12 @@ export async function page() {
       ? h("div", { class: "note" }, "The cluster's numbers are old: " + found.reading) : null);
     const under = found.under_replicated, offline = found.offline;
     replace(places.stats,
-      stat("brokers", count(found.brokers), "", here("/brokers")),
-      stat("topics", count(found.topics), "", here("/topics")),
-      stat("partitions", count(found.partitions)),
+      stat(some(found.brokers, "broker"), count(found.brokers), "", here("/brokers")),
+      stat(some(found.topics, "topic"), count(found.topics), "", here("/topics")),
+      stat(some(found.partitions, "partition"), count(found.partitions)),
       stat("under-replicated", count(under), under ? "bad" : "good"),
       stat("without leader", count(offline), offline ? "bad" : "good"),
-      stat("groups", count(found.groups), "", here("/groups")),
+      stat(some(found.groups, "group"), count(found.groups), "", here("/groups")),
       stat("records behind", short(found.lag)),
       stat("on disk", bytes(found.bytes)));
     const series = numbers.series, times = series.time || [];
@@ -30,7 +30,7 @@ export async function page() {
       chart("Records per second", times, one("records_per_second")),
       chart("Lag of all groups, records", times, one("lag")),
       chart("Bytes on disk", times, one("bytes"), bytes),
-      chart("Partitions", times, [
+      chart("Partitions in trouble", times, [
         { name: "under-replicated", values: series.under_replicated || [] },
         { name: "without leader", values: series.offline || [] },
       ]));

@@ -1,4 +1,4 @@
-import { api, button, bytes, dialog, enc, field, h, head, readOnly, replace, state, table, tag, toast } from "/static/lib.js";
+import { api, button, bytes, confirm, dialog, enc, field, h, head, readOnly, replace, state, table, tag, toast } from "/static/lib.js";
 
 const KEYS = {
   producer_byte_rate: ["Bytes per second sent", "user and client-id"],
@@ -11,18 +11,20 @@ const KEYS = {
 export async function page() {
   const path = `/clusters/${enc(state.cluster)}/quotas`;
   const place = h("div", { class: "panel" });
-  const shown = (entity) => Object.entries(entity).map(([kind, name]) => [tag(`${kind} ${name === null ? "(default)" : name}`), " "]);
+  const named = (entity) => Object.entries(entity).map(([kind, name]) => `${kind} ${name === null ? "(default)" : name}`);
+  const shown = (entity) => named(entity).map((each) => [tag(each), " "]);
+  const words = (entity) => named(entity).join(", ");
   async function refresh() {
     const found = await api("GET", path);
     replace(place, table([
       { title: "For", value: (row) => shown(row.entity) },
-      { title: "Quotas", value: (row) => Object.entries(row.values).map(([key, value]) => h("div", null, (KEYS[key] || [key])[0] + ": ", key.endsWith("byte_rate") ? bytes(value) : value)) },
-      { title: "", value: (row) => (readOnly() ? null : [button("Change", () => edit(row), "small"), " ", button("Delete", async () => {
+      { title: "Quotas", value: (row) => Object.entries(row.values).map(([key, value]) => h("div", null, (KEYS[key] || [key])[0] + ": ", key.endsWith("byte_rate") ? bytes(value) + "/s" : value)) },
+      { title: "", value: (row) => (readOnly() ? null : [button("Change", () => edit(row), "small", { "aria-label": "Change the quota of " + words(row.entity) }), " ", button("Delete", () => confirm("Delete quota", `The quota of ${words(row.entity)} ends at once.`, "Delete", async () => {
         await api("POST", path, { entity: row.entity, values: Object.fromEntries(Object.keys(row.values).map((key) => [key, null])) });
         toast("The quota is deleted.");
         await refresh();
-      }, "small danger")]) },
-    ], found.data, { caption: "Quotas", empty: "No quotas." }));
+      }), "small danger", { "aria-label": "Delete the quota of " + words(row.entity) })]) },
+    ], found.data, { caption: "Quotas", quiet: true, empty: "No quotas." }));
   }
   function edit(row) {
     const entity = row ? row.entity : {};

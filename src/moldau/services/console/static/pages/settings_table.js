@@ -18,10 +18,10 @@ export async function settingsTable(path, { changed } = {}) {
       (!onlySet.box.checked || row.source !== "DEFAULT_CONFIG"));
     replace(place, table([
       { title: "Setting", wrap: true, value: (row) => [h("code", null, row.name), h("div", { class: "soft" }, row.documentation)] },
-      { title: "Value", wrap: true, value: (row) => h("code", null, row.sensitive ? "hidden" : row.value === null ? "–" : row.value === "" ? "(empty)" : row.value) },
+      { title: "Value", wrap: "value", value: (row) => h("code", null, row.sensitive ? "hidden" : row.value === null ? "–" : row.value === "" ? "(empty)" : row.value) },
       { title: "From", value: (row) => tag(SOURCES[row.source] || row.source.toLowerCase(), row.source === "DEFAULT_CONFIG" ? "" : "good") },
       { title: "", value: (row) => (row.read_only || readOnly() ? null : button("Change", () => change(row), "small", { "aria-label": "Change " + row.name })) },
-    ], found, { caption: "Settings", empty: "No setting matches." }));
+    ], found, { caption: "Settings", quiet: true, empty: "No setting matches." }));
   }
 
   function change(row) {

@@ -100,7 +100,7 @@ export async function page() {
 
   await refresh();
   return [head("SQL"), panel(null, field("Statements", editor, "Ctrl-Enter runs them."),
-    h("div", { class: "row" }, field("Read", from), run, stop), status, output), catalogue];
+    h("div", { class: "row above" }, field("Read", from), run, stop), status, output), catalogue];
 }
 
 function answer(each) {
@@ -142,6 +142,6 @@ export async function query({ query: id }) {
   return [head(id, readOnly() ? null : end), errors,
     panel("Statement", h("pre", null, found.sql), standing),
     panel("Topology", drawn),
-    panel("Plan", h("pre", { tabindex: "0", role: "region", "aria-label": "Plan" }, found.plan)),
+    panel("Plan", h("pre", { class: "wide", tabindex: "0", role: "region", "aria-label": "Plan" }, found.plan)),
   ];
 }

@@ -1,4 +1,4 @@
-import { api, button, dialog, enc, field, h, head, readOnly, replace, state, table, time, toast } from "/static/lib.js";
+import { api, button, confirm, dialog, enc, field, h, head, readOnly, replace, state, table, time, toast } from "/static/lib.js";
 
 export async function page() {
   const path = `/clusters/${enc(state.cluster)}/tokens`;
@@ -8,7 +8,7 @@ export async function page() {
     try {
       found = await api("GET", path);
     } catch (error) {
-      replace(place, h("div", { class: "note" }, error.message));
+      replace(place, h("div", { class: "note" }, "Delegation tokens are for users who log in: " + error.message));
       return;
     }
     replace(place, table([
@@ -18,17 +18,13 @@ export async function page() {
       { title: "Issued", value: (row) => time(row.issued_ms) },
       { title: "Expires", value: (row) => time(row.expires_ms) },
       { title: "At the latest", value: (row) => time(row.max_ms) },
-      { title: "", value: (row) => (readOnly() ? null : [button("Renew", () => act("renew", row, "renewed"), "small"), " ", button("End", () => act("expire", row, "ended"), "small danger")]) },
-    ], found.data, { caption: "Delegation tokens", empty: "No delegation tokens." }));
+      { title: "", value: (row) => (readOnly() ? null : [button("Renew", () => act("renew", row, "renewed"), "small"), " ", button("End", () => confirm("End token", `Clients that use the token ${row.id} cannot log in again.`, "End", () => act("expire", row, "ended")), "small danger")]) },
+    ], found.data, { caption: "Delegation tokens", quiet: true, empty: "No delegation tokens." }));
   }
   async function act(what, row, word) {
-    try {
-      await api("POST", `${path}/${what}`, { id: row.id });
-      toast("The token is " + word + ".");
-      await refresh();
-    } catch (error) {
-      toast(error.message, true);
-    }
+    await api("POST", `${path}/${what}`, { id: row.id });
+    toast("The token is " + word + ".");
+    await refresh();
   }
   function create() {
     const renewers = h("input", { placeholder: "User:alice, User:bob" });

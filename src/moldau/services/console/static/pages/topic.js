@@ -1,4 +1,4 @@
-import { api, button, bytes, confirm, count, dialog, duration, enc, facts, field, go, h, head, here, link, panel, readOnly, short, stat, state, table, tabs, tag, toast } from "/static/lib.js";
+import { api, button, bytes, confirm, count, dialog, duration, enc, facts, field, go, h, head, here, link, panel, readOnly, short, some, stat, state, table, tabs, tag, toast } from "/static/lib.js";
 import { settingsTable } from "/static/pages/settings_table.js";
 
 export async function page({ topic }) {
@@ -22,7 +22,7 @@ export async function page({ topic }) {
   const sum = (key) => found.partitions.reduce((total, each) => total + (each[key] || 0), 0);
   const bad = found.partitions.filter((each) => each.isr.length < each.replicas.length).length;
   parts.push(h("div", { class: "stats" },
-    stat("partitions", count(found.partition_count)),
+    stat(some(found.partition_count, "partition"), count(found.partition_count)),
     stat("records", count(sum("end") - sum("first"))),
     stat("records per second", short(found.rate)),
     stat("size, leaders", bytes(sum("bytes"))),
@@ -37,7 +37,13 @@ export async function page({ topic }) {
     { title: "Leader epoch", number: true, key: "leader_epoch" },
     { title: "", value: (row) => [row.moving ? tag("moving", "warn") : null, may("ALTER") ? button("Move", () => move(row), "small", { "aria-label": "Move partition " + row.partition }) : null] },
   ], found.partitions, { caption: "Partitions; replicas that are not in sync are marked" })));
-  parts.push(panel("Topic", facts([["Topic id", h("code", null, found.id)], ["You may", found.operations.map((each) => [tag(each.toLowerCase().replaceAll("_", " ")), " "])]])));
+  const kept = found.kept;
+  const limit = (text, shown) => (text === undefined ? null : Number(text) < 0 ? "no limit" : shown(Number(text)));
+  parts.push(panel("Topic", facts([["Topic id", h("code", null, found.id)],
+    kept["cleanup.policy"] === undefined ? null : ["Cleanup policy", kept["cleanup.policy"] || "none"],
+    kept["retention.ms"] === undefined ? null : ["Kept for", limit(kept["retention.ms"], (ms) => duration(ms / 1000))],
+    kept["retention.bytes"] === undefined ? null : ["Kept up to", limit(kept["retention.bytes"], (size) => bytes(size) + " in each partition")],
+    ["You may", found.operations.map((each) => [tag(each.toLowerCase().replaceAll("_", " ")), " "])]])));
   return parts;
 
   async function consumers() {

@@ -9,7 +9,7 @@ export async function page() {
       const found = await api("GET", path + "/hanging");
       replace(hanging, table([
         { title: "Partition", value: (row) => `${row.topic}-${row.partition}` },
-        { title: "Producer", number: true, key: "producer_id" },
+        { title: "Producer id", number: true, value: (row) => count(row.producer_id) },
         { title: "Epoch", number: true, key: "producer_epoch" },
         { title: "Since offset", number: true, value: (row) => count(row.start_offset) },
         { title: "Last record", value: (row) => time(row.last_ms) },
@@ -30,10 +30,10 @@ export async function page() {
     columns: [
       { title: "Transactional id", sort: "name", wrap: true, key: "id" },
       { title: "State", sort: "state", value: (row) => tag(row.state, row.state === "Ongoing" ? "warn" : "") },
-      { title: "Producer", sort: "producer", number: true, key: "producer" },
-      { title: "Epoch", number: true, key: "epoch" },
+      { title: "Producer id", sort: "producer", number: true, value: (row) => count(row.producer) },
+      { title: "Epoch", number: true, value: (row) => count(row.epoch) },
       { title: "Coordinator", number: true, key: "coordinator" },
-      { title: "Open for", value: (row) => (row.started_ms ? duration((Date.now() - row.started_ms) / 1000) : "–") },
+      { title: "Open for", number: true, value: (row) => (row.started_ms ? duration((Date.now() - row.started_ms) / 1000) : "–") },
       { title: "Partitions", wrap: true, value: (row) => (row.partitions || []).join(", ") || "–" },
       { title: "", value: (row) => (row.state === "Ongoing" && !readOnly() ? button("Terminate", () => confirm("Terminate transaction", `Aborts the open transaction of ${row.id} and fences its producer.`, "Terminate", async () => {
         await api("POST", `${path}/${enc(row.id)}/terminate`, {});
