@@ -52,7 +52,7 @@ def start(command: Sequence[str], log: Path) -> Process:
     """Start a process that appends what it prints to a file; a fork, where the command allows."""
     with log.open("ab") as output:
         is_ours = list(command[:3]) == _PREFIX and sys.platform == "linux"
-        if is_ours and _early_variables() == _template.variables:
+        if is_ours and _template.has(_early_variables()):
             return _template.fork(command[3:], output.fileno())
         return subprocess.Popen(list(command), stdout=output, stderr=output)
 
@@ -64,6 +64,15 @@ def ended_cpu_seconds() -> float:
 
 def _early_variables() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name.startswith(_EARLY)}
+
+
+def _ready(descriptors: Sequence[int], timeout: float | None) -> set[int]:
+    """Those with something to read. Not `select`, which refuses descriptors over 1,023: a process
+    with thousands of tests may have them."""
+    poll = select.poll()
+    for each in descriptors:
+        poll.register(each, select.POLLIN)
+    return {each for each, _ in poll.poll(None if timeout is None else timeout * 1000)}
 
 
 class Forked:
@@ -79,14 +88,14 @@ class Forked:
 
     def poll(self) -> int | None:
         with self._lock:
-            if self.returncode is None and select.select([self._status], [], [], 0)[0]:
+            if self.returncode is None and _ready([self._status], 0):
                 self._on_end()
             return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:
         with self._lock:
             if self.returncode is None:
-                if not select.select([self._status], [], [], timeout)[0]:
+                if not _ready([self._status], timeout):
                     raise subprocess.TimeoutExpired("a fork", timeout or 0.0)
                 self._on_end()
             assert self.returncode is not None
@@ -120,9 +129,15 @@ class _Template:
     """The process that forks, as seen from the tests; started when it is first needed."""
 
     def __init__(self) -> None:
-        self.variables = _early_variables()
+        self._variables: dict[str, str] | None = None
         self._lock = threading.Lock()
         self._orders: socket.socket | None = None
+
+    def has(self, variables: dict[str, str]) -> bool:
+        """Whether Python has, or will have, read these; the first start decides."""
+        if self._variables is None:
+            self._variables = variables
+        return self._variables == variables
 
     def fork(self, words: Sequence[str], output: int) -> Forked:
         status, of_template = os.pipe()
@@ -174,7 +189,7 @@ def serve() -> None:
     gc.freeze()
     running: dict[int, int] = {}
     while True:
-        ready, _, _ = select.select([orders.fileno(), woken], [], [])
+        ready = _ready([orders.fileno(), woken], None)
         if woken in ready:
             os.read(woken, 4096)
             _report_ends(running)
