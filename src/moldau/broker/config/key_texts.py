@@ -274,6 +274,17 @@ sasl.login.retry.backoff.max.ms: Longest wait between requests to the OAuth prov
 sasl.login.retry.backoff.ms: First wait before the OAuth provider is asked again.
 sasl.mechanism.controller.protocol: SASL mechanism of connections to controllers.
 sasl.mechanism.inter.broker.protocol: SASL mechanism of connections between brokers.
+sasl.oauthbearer.assertion.algorithm: Algorithm that this broker signs its assertions with.
+sasl.oauthbearer.assertion.claim.aud: Audience of an assertion.
+sasl.oauthbearer.assertion.claim.exp.seconds: How long an assertion is valid.
+sasl.oauthbearer.assertion.claim.iss: Issuer of an assertion.
+sasl.oauthbearer.assertion.claim.jti.include: Whether an assertion has an id of its own.
+sasl.oauthbearer.assertion.claim.nbf.seconds: How long before its signing an assertion is valid.
+sasl.oauthbearer.assertion.claim.sub: Subject of an assertion.
+sasl.oauthbearer.assertion.file: File with an assertion that is made by another program.
+sasl.oauthbearer.assertion.private.key.file: Private key that assertions are signed with.
+sasl.oauthbearer.assertion.private.key.passphrase: Passphrase of that private key.
+sasl.oauthbearer.assertion.template.file: File with more headers and claims of assertions.
 sasl.oauthbearer.client.credentials.client.id: Client id that this broker gets its own tokens with.
 sasl.oauthbearer.client.credentials.client.secret: Secret of that client id.
 sasl.oauthbearer.clock.skew.seconds: How far the clock of the OAuth provider may differ.

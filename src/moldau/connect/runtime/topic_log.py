@@ -30,6 +30,7 @@ Apply = Callable[[bytes | None, bytes | None, int], None]
 READ_TIMEOUT_S = 30.0
 _POLL_S = 0.5
 _RETRY_S = 0.5
+_LOOK_UP_S = 0.1
 
 
 class TopicLog:
@@ -74,8 +75,7 @@ class TopicLog:
         self._consumer = Consumer(
             {**consumer, "auto.offset.reset": "earliest", "enable.auto.commit": "false"}
         )
-        found = self._consumer.partitions_for(self.topic)
-        self._partitions = [TopicPartition(self.topic, each.partition) for each in found]
+        self._partitions = self._find_partitions(self._consumer)
         self._consumer.assign(self._partitions)
         self._consumer.seek_to_beginning(self._partitions)
         self._positions = dict.fromkeys(self._partitions, 0)
@@ -105,6 +105,19 @@ class TopicLog:
                 f"consistency and durability of Connect's state, but found '{policy}'. Change it "
                 "with kafka-configs, or name another topic"
             )
+
+    def _find_partitions(self, consumer: Consumer[bytes, bytes]) -> list[TopicPartition]:
+        """Brokers may know a new topic a moment after it has been created; without its partitions
+        nothing would ever be read."""
+        deadline = time.monotonic() + READ_TIMEOUT_S
+        while not (found := consumer.partitions_for(self.topic)):
+            if time.monotonic() > deadline:
+                raise ConnectError(
+                    f"No broker knows the topic {self.topic} within {READ_TIMEOUT_S} s of its "
+                    "creation: look for errors in the brokers' logs, and start the worker again"
+                )
+            self._stopping.wait(_LOOK_UP_S)
+        return [TopicPartition(self.topic, each.partition) for each in found]
 
     def _run(self) -> None:
         consumer = self._consumer
