@@ -17,7 +17,7 @@ from moldau.sql.formats import format_for
 from moldau.sql.functions.registry import built_in
 from moldau.sql.sparksql.frames import run
 from moldau.streams.hosts.driver import TopologyTestDriver
-from moldau.streams.machine.task import Handlers, skip_on_error
+from moldau.streams.machine.error_handlers import Handlers, skip_on_error
 from moldau.streams.records import Produced
 from support.repeats import mostly_long
 
