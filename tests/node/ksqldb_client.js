@@ -21,7 +21,7 @@ async function http2Client() {
   await client.connect();
   const found = {};
   found.created = await client.executeStatement(
-    "CREATE STREAM \${NAME} (word VARCHAR) WITH (kafka_topic='words', partitions=1, value_format='JSON');",
+    "CREATE STREAM \${NAME} (word VARCHAR, trees INT) WITH (kafka_topic='words', partitions=1, value_format='JSON');",
     { sessionVariables: { NAME: "words" } },
   );
   await client.executeStatement(
@@ -36,7 +36,7 @@ async function http2Client() {
   await later(() => queryId);
   found.inserted = await client.insertInto("words", { word: "tree" });
   await client.insertInto("words", { word: "wind" });
-  found.wrong = await client.insertInto("words", { wood: "tree" });
+  found.wrong = await client.insertInto("words", { word: "wood", trees: "many" });
   await later(() => pushed.length === 2);
   found.closed = await client.terminatePushQuery(queryId);
   found.streamed = await streaming;

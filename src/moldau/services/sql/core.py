@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from moldau.client.admin import Admin, OffsetSpec
+from moldau.client.admin import Admin
 from moldau.client.errors import KafkaError
-from moldau.client.topics import TopicPartition
 from moldau.data.errors import DataError
 from moldau.data.schema_language import SchemaError
 from moldau.serde.registry_client import SchemaRegistryClient
@@ -33,6 +31,7 @@ from moldau.services.sql.machine.errors import (
 )
 from moldau.services.sql.peers import Peers
 from moldau.services.sql.row_writing import RowWriter
+from moldau.services.sql.stream_reads import StreamReads
 from moldau.services.sql.trials import Trials
 from moldau.sql.engine.engine import KsqlEngine, Session
 from moldau.sql.engine.results import (
@@ -76,7 +75,6 @@ __all__ = ["PreparedQuery", "SqlCore"]
 logger = logging.getLogger(__name__)
 processing_log = logging.getLogger("moldau.sql.processing")
 
-_POLL_S = 0.02
 #: How often commands of other servers are looked for.
 _FOLLOW_S = 0.3
 _CLOSE_TIMEOUT_S = 10.0
@@ -128,6 +126,7 @@ class SqlCore:
         self._connectors = Connectors(config["ksql.connect.url"])
         self._trials = Trials(config, self.access, self.host)
         self._descriptions = Descriptions(self.admin, self.host)
+        self.reads = StreamReads(self.admin, self.topics, self.host)
         self._assertions = Assertions(config, self.topics, self.registry_client)
         self._commands: CommandLog | None = None
         self._following: threading.Thread | None = None
@@ -196,6 +195,14 @@ class SqlCore:
             if self._commands is not None and not self._closing.is_set():
                 self._replay(self._commands.read(), starts=True)
 
+    def _see_others(self) -> None:
+        """A trial must know what other servers have written; without the topic it uses what is
+        known, and writing the statement fails."""
+        try:
+            self._catch_up()
+        except (KafkaError, TimeoutError) as error:
+            logger.warning("The command topic could not be read: %s", error)
+
     def _rebuild(self) -> None:
         """Begin again with what the command topic says: a decision of this server was overtaken."""
         logger.warning("Another server wrote a command first; all commands are executed again")
@@ -241,7 +248,9 @@ class SqlCore:
         done: list[Entity] = []
         with self.lock:
             parsed = self._parsed(script, session)
-            self._trials.run(self.engine, parsed, session)
+            if self._trials.are_due(parsed):
+                self._see_others()
+                self._trials.run(self.engine, parsed, session)
             for each in parsed:
                 try:
                     statement = self.engine.prepare(each)
@@ -395,39 +404,6 @@ class SqlCore:
         self.access.check(statement, text, self.engine.metastore)
         return PreparedQuery(statement, text, session)
 
-    def ends_of(self, topic: str) -> dict[TopicPartition, int]:
-        """Where the partitions of a topic end now; those without records are left out.
-
-        What retention or DeleteRecords has removed is never read, so nobody may wait for it.
-        """
-        count = self.topics.partitions(topic) or 0
-        partitions = [TopicPartition(topic, index) for index in range(count)]
-        first = self.admin.list_offsets(dict.fromkeys(partitions, OffsetSpec.earliest()))
-        last = self.admin.list_offsets(dict.fromkeys(partitions, OffsetSpec.latest()))
-        return {
-            each: last[each].offset for each in partitions if last[each].offset > first[each].offset
-        }
-
-    def wait_until_read(
-        self,
-        query: PersistentQuery,
-        ends: Mapping[TopicPartition, int],
-        is_enough: Callable[[], bool] = lambda: False,
-    ) -> None:
-        """Wait until a query has committed so much of its input, or has enough."""
-        left = dict(ends)
-        streams = self.host.streams(query.id)
-        deadline = time.monotonic() + _READ_TIMEOUT_S
-        while left and streams is not None and not is_enough():
-            if streams.error is not None or time.monotonic() > deadline:
-                raise KsqlException(f"The stream could not be read: {streams.error or 'timeout'}")
-            group = streams.settings.application_id
-            found = self.admin.list_consumer_group_offsets(group)[group]
-            read = {each: 0 if at is None else at.offset for each, at in found.items()}
-            left = {each: end for each, end in left.items() if read.get(each, 0) < end}
-            if left:
-                time.sleep(_POLL_S)
-
     def push(
         self, prepared: PreparedQuery, on_row: Callable[[Any, Any, int], None]
     ) -> PersistentQuery:
@@ -448,10 +424,6 @@ class SqlCore:
             started = replace(started, id=f"SCALABLE_PUSH_QUERY_{started.id}")
         self.host.start(started, prepared.session.properties, transient=True)
         return started
-
-
-#: How long a pull query over a stream may take.
-_READ_TIMEOUT_S = 60.0
 
 
 def _is_scalable(query: Query, session: Session, config: SqlConfig) -> bool:

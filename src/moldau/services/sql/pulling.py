@@ -220,7 +220,7 @@ def _read_stream(
     wanted = None
     if query.limit is not None and not query.order_by:
         wanted = query.limit + (query.offset or 0)
-    ends = core.ends_of(source.topic)
+    ends = core.reads.ends_of(source.topic)
     rows: list[Any] = []
     session = Session({**prepared.session.properties, "auto.offset.reset": "earliest"})
     plain = replace(query, emit="CHANGES", limit=None, order_by=(), offset=None)
@@ -235,7 +235,7 @@ def _read_stream(
 
     started = core.push(push, keep)
     try:
-        core.wait_until_read(started, ends, is_enough)
+        core.reads.wait_until_read(started, ends, is_enough)
     finally:
         core.host.stop(started.id)
     columns = started.built.schema.value

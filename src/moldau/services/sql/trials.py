@@ -76,11 +76,13 @@ class Trials:
             raise KsqlHttpError(400, str(error), error_code=BAD_REQUEST) from error
         return Session(dict(properties), dict(variables))
 
+    @staticmethod
+    def are_due(parsed: Sequence[ParsedStatement]) -> bool:
+        """Not for a single INSERT: a row or a query is made when all about it has been checked."""
+        return len(parsed) != 1 or parsed[0].text[:6].upper() != "INSERT"
+
     def run(self, engine: KsqlEngine, parsed: Sequence[ParsedStatement], session: Session) -> None:
         """Execute the statements without effect; KsqlHttpError for the first that fails."""
-        if len(parsed) == 1 and parsed[0].text[:6].upper() == "INSERT":
-            # A row or a query is made when all about it has been checked.
-            return
         sandbox = engine.sandbox()
         trial = Session(dict(session.properties), dict(session.variables))
         for each in parsed:
