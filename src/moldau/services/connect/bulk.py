@@ -122,7 +122,7 @@ class BulkRunner:
     def _look(self, pipelines: Any) -> None:
         """Raises ConnectError if the pipeline has failed for good."""
         info = pipelines.show(self.name)
-        if info.state == "failed":
+        if info.state == "failed" or _has_bad_record(info):
             if info.last_error is None:
                 raise ConnectError(f"The pipeline {self.name} has failed")
             # Its own log goes with it.
@@ -194,6 +194,14 @@ class BulkRunner:
                 f"The columns cannot be found: record {record.topic}-{record.partition} at offset "
                 f"{record.offset}: {failed.error}"
             ) from failed.error
+
+
+def _has_bad_record(info: Any) -> bool:
+    """Whether a record cannot be read or transformed: the loop would try the same one again for
+    ever, while a task without tolerance ends."""
+    from moldau.pipelines.machine.explaining import ROW_STEP
+
+    return info.attempts > 0 and info.last_error is not None and ROW_STEP in info.last_error.detail
 
 
 def _topics(config: Any) -> list[str]:
