@@ -107,6 +107,7 @@ def talk(broker: BrokerProcess) -> Iterator[dict[str, dict[str, Any]]]:
 
 
 @pytest.mark.skipif(kafka_missing() is not None, reason=str(kafka_missing()))
+@pytest.mark.slow("Apache Kafka starts four times")
 def test_epochs_without_records_are_answered_as_kafka_does(tmp_path: Path) -> None:
     ours, kafkas = moldau(tmp_path / "moldau"), apache_kafka(tmp_path / "kafka")
     try:

@@ -466,6 +466,7 @@ PAGES = ("/lineage", "/connectors", "/sql", "/sql/HIGH", "/schemas", "/logs", "/
          "/pipelines/big", "/streams", "/streams/counting", "/balancer", "/mirrors")  # fmt: skip
 
 
+@pytest.mark.slow("axe looks at every element of the pages")
 @pytest.mark.parametrize(
     "theme",
     [

@@ -154,6 +154,7 @@ def test_what_needs_spark_is_refused_for_the_engine_task(deployment: Deployment)
         deployment.pipelines.start(file)
 
 
+@pytest.mark.slow("the process waits for another pipeline before it ends")
 def test_its_process_ends_with_the_last_pipeline(deployment: Deployment) -> None:
     runner = deployment.runner()
     deployment.run("delete", "evens")
