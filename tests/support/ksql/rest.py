@@ -233,9 +233,10 @@ class _Run:
             ).result(timeout=_TIMEOUT_S)
 
     def _wait_for_queries(self) -> None:
+        reads = self._core.reads
         for query in list(self._core.engine.queries.values()):
             for source in query.sources:
-                self._core.wait_until_read(query, self._core.ends_of(source.topic))
+                reads.wait_until_read(query, reads.ends_of(source.topic))
 
     def _ask(self, sql: str, accept: str = "*/*") -> _Answers:
         answers = _Answers()
