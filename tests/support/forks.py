@@ -31,6 +31,8 @@ from typing import Any, Final, Protocol
 _PREFIX: Final = [sys.executable, "-m", "moldau.cli"]
 # What is read before Python's first line, or by Python itself: a fork would not have it.
 _EARLY: Final = ("LD_", "PYTHON", "MALLOC_")
+# Taken out of the environment by conftest.py, perhaps after this module is loaded.
+_REMOVED: Final = "PYTHONDONTWRITEBYTECODE"
 _SET_PARENT_DEATH_SIGNAL: Final = 1
 _MESSAGE_BYTES_MAX: Final = 1 << 20
 
@@ -52,7 +54,7 @@ def start(command: Sequence[str], log: Path) -> Process:
     """Start a process that appends what it prints to a file; a fork, where the command allows."""
     with log.open("ab") as output:
         is_ours = list(command[:3]) == _PREFIX and sys.platform == "linux"
-        if is_ours and _template.has(_early_variables()):
+        if is_ours and _early_variables() == _template.variables:
             return _template.fork(command[3:], output.fileno())
         return subprocess.Popen(list(command), stdout=output, stderr=output)
 
@@ -63,7 +65,11 @@ def ended_cpu_seconds() -> float:
 
 
 def _early_variables() -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if name.startswith(_EARLY)}
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if name.startswith(_EARLY) and name != _REMOVED
+    }
 
 
 def _ready(descriptors: Sequence[int], timeout: float | None) -> set[int]:
@@ -129,15 +135,9 @@ class _Template:
     """The process that forks, as seen from the tests; started when it is first needed."""
 
     def __init__(self) -> None:
-        self._variables: dict[str, str] | None = None
+        self.variables = _early_variables()
         self._lock = threading.Lock()
         self._orders: socket.socket | None = None
-
-    def has(self, variables: dict[str, str]) -> bool:
-        """Whether Python has, or will have, read these; the first start decides."""
-        if self._variables is None:
-            self._variables = variables
-        return self._variables == variables
 
     def fork(self, words: Sequence[str], output: int) -> Forked:
         status, of_template = os.pipe()
