@@ -228,14 +228,15 @@ def _transaction_routes(parts: Parts) -> Routes:
     coordinators, topics = parts.coordinators, ImageTopics(parts.image)
     groups, transactions = coordinators.groups, coordinators.transactions
     init = InitProducerIdHandler(coordinators.producer_ids, transactions)
+    add_partitions = AddPartitionsToTxnHandler(transactions, topics)
     add_offsets = AddOffsetsToTxnHandler(transactions, groups.partition_for)
     commit = TxnOffsetCommitHandler(groups, topics, parts.replicas, coordinators.verifier)
     return {
         ApiKey.INIT_PRODUCER_ID: Route(init.handle),
-        ApiKey.ADD_PARTITIONS_TO_TXN: Route(AddPartitionsToTxnHandler(transactions, topics).handle),
-        ApiKey.ADD_OFFSETS_TO_TXN: Route(add_offsets.handle),
-        ApiKey.TXN_OFFSET_COMMIT: Route(commit.handle),
-        ApiKey.END_TXN: Route(EndTxnHandler(transactions).handle),
+        ApiKey.ADD_PARTITIONS_TO_TXN: Route(add_partitions.handle, prompt=True),
+        ApiKey.ADD_OFFSETS_TO_TXN: Route(add_offsets.handle, prompt=True),
+        ApiKey.TXN_OFFSET_COMMIT: Route(commit.handle, prompt=True),
+        ApiKey.END_TXN: Route(EndTxnHandler(transactions).handle, prompt=True),
         ApiKey.DESCRIBE_TRANSACTIONS: Route(DescribeTransactionsHandler(transactions).handle),
         ApiKey.LIST_TRANSACTIONS: Route(ListTransactionsHandler(transactions).handle),
     }
@@ -249,10 +250,10 @@ def _group_routes(parts: Parts) -> Routes:
         ApiKey.FIND_COORDINATOR: Route(find.handle),
         ApiKey.JOIN_GROUP: Route(JoinGroupHandler(groups).handle),
         ApiKey.SYNC_GROUP: Route(SyncGroupHandler(groups).handle),
-        ApiKey.HEARTBEAT: Route(HeartbeatHandler(groups).handle),
+        ApiKey.HEARTBEAT: Route(HeartbeatHandler(groups).handle, prompt=True),
         ApiKey.LEAVE_GROUP: Route(LeaveGroupHandler(groups).handle),
-        ApiKey.OFFSET_COMMIT: Route(OffsetCommitHandler(groups, topics).handle),
-        ApiKey.OFFSET_FETCH: Route(OffsetFetchHandler(groups, topics).handle),
+        ApiKey.OFFSET_COMMIT: Route(OffsetCommitHandler(groups, topics).handle, prompt=True),
+        ApiKey.OFFSET_FETCH: Route(OffsetFetchHandler(groups, topics).handle, prompt=True),
         ApiKey.OFFSET_DELETE: Route(OffsetDeleteHandler(groups, topics).handle),
         ApiKey.LIST_GROUPS: Route(ListGroupsHandler(groups).handle),
         ApiKey.DESCRIBE_GROUPS: Route(DescribeGroupsHandler(groups).handle),
@@ -272,11 +273,11 @@ def _newer_group_routes(parts: Parts) -> Routes:
     )
     describe_streams = StreamsGroupDescribeHandler(groups, enabled=streams)
     return {
-        ApiKey.CONSUMER_GROUP_HEARTBEAT: Route(consume.handle),
+        ApiKey.CONSUMER_GROUP_HEARTBEAT: Route(consume.handle, prompt=True),
         ApiKey.CONSUMER_GROUP_DESCRIBE: Route(
             ConsumerGroupDescribeHandler(groups, enabled=consumer).handle
         ),
-        ApiKey.STREAMS_GROUP_HEARTBEAT: Route(stream.handle),
+        ApiKey.STREAMS_GROUP_HEARTBEAT: Route(stream.handle, prompt=True),
         ApiKey.STREAMS_GROUP_DESCRIBE: Route(describe_streams.handle),
         ApiKey.SHARE_GROUP_HEARTBEAT: Route(ShareGroupHeartbeatHandler(share).handle),
         ApiKey.SHARE_GROUP_DESCRIBE: Route(ShareGroupDescribeHandler(share).handle),
@@ -289,10 +290,11 @@ def _newer_group_routes(parts: Parts) -> Routes:
 def _share_routes(parts: Parts) -> Routes:
     states, partitions = parts.coordinators.share_states, parts.share_partitions
     topics = ImageTopics(parts.image)
+    acknowledge = ShareAcknowledgeHandler(partitions, topics)
     fetch = ShareFetchHandler(partitions, topics, fetch_max_bytes=parts.config()["fetch.max.bytes"])
     return {
         ApiKey.SHARE_FETCH: Route(fetch.handle),
-        ApiKey.SHARE_ACKNOWLEDGE: Route(ShareAcknowledgeHandler(partitions, topics).handle),
+        ApiKey.SHARE_ACKNOWLEDGE: Route(acknowledge.handle, prompt=True),
         ApiKey.INITIALIZE_SHARE_GROUP_STATE: Route(InitializeShareGroupStateHandler(states).handle),
         ApiKey.READ_SHARE_GROUP_STATE: Route(ReadShareGroupStateHandler(states).handle),
         ApiKey.WRITE_SHARE_GROUP_STATE: Route(WriteShareGroupStateHandler(states).handle),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from moldau.clock import Clock
+from moldau.invariant import present
 
 __all__ = ["Deadline"]
 
@@ -13,19 +14,17 @@ class Deadline:
     """Cancels the current task when its time is over."""
 
     def __init__(self, clock: Clock, timeout_ms: int) -> None:
-        task = asyncio.current_task()
-        self._task = task
+        self._task = present(asyncio.current_task(), "a time limit needs a task to cancel")
         self._passed = False
         self._alarm = clock.call_later(timeout_ms, self._pass)
 
     def _pass(self) -> None:
         self._passed = True
-        if self._task is not None:
-            self._task.cancel()
+        self._task.cancel()
 
     def passed(self) -> bool:
         """Whether this was the reason; the task then continues."""
-        if self._passed and self._task is not None:
+        if self._passed:
             self._task.uncancel()
         return self._passed
 

@@ -5,7 +5,8 @@ error without a place in a response, a request that is not served and bytes that
 close the connection (InvalidRequest, logged once by the network); a bug is logged here with its
 traceback and answered with UNKNOWN_SERVER_ERROR.
 
-A handler that responds immediately costs no task: only one that must wait returns an awaitable.
+A handler that responds immediately costs no task: only one that must wait returns an awaitable, and
+that of a prompt route is run up to its first wait before there is a task.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from typing import Any, Final, cast
 from moldau.broker.metrics.phases import Answered
 from moldau.broker.metrics.requests import ApiMetrics, RequestMetrics
 from moldau.broker.network.context import ConnectionInfo, RequestContext
+from moldau.broker.network.eager import rest_of
 from moldau.broker.network.interface import InvalidRequest, Reply, RequestLimits
 from moldau.broker.network.machine.refusals import refusal
 from moldau.broker.network.machine.response_errors import error_codes
@@ -58,6 +60,7 @@ class _Target:
         "key",
         "metrics",
         "metrics_follower",
+        "prompt",
         "raw",
         "request",
         "version",
@@ -70,6 +73,7 @@ class _Target:
         self.flexible = version >= api.flexible_from
         self.handle: Any = route.handle
         self.raw = route.raw
+        self.prompt = route.prompt
         # Loaded with the first request: most versions are never used.
         self.request: type[Message] | None = None
         # Made with the first request, too.
@@ -220,11 +224,16 @@ class Dispatcher:
                 )
         except Exception as error:
             return self._answer_error(target, context, request, error)
+        work = self._answer_later(target, context, request, response)
+        if target.prompt:
+            try:
+                waits_for = work.send(None)
+            except StopIteration as ended:
+                return cast(Reply, ended.value)
+            work = rest_of(work, waits_for)
         # A request that was received is carried out even if its client has disconnected: LeaveGroup
         # is often the last request of a connection. Only the response is then dropped.
-        task = asyncio.get_running_loop().create_task(
-            self._answer_later(target, context, request, response)
-        )
+        task = asyncio.get_running_loop().create_task(work)
         self._running.add(task)
         task.add_done_callback(self._running.discard)
         return asyncio.shield(task)

@@ -21,7 +21,7 @@ RawHandler: TypeAlias = Callable[[RequestContext, memoryview, int], Reply | Awai
 class Route:
     """How one API is answered, and in which versions."""
 
-    __slots__ = ("handle", "max_version", "min_version", "pipelined", "raw")
+    __slots__ = ("handle", "max_version", "min_version", "pipelined", "prompt", "raw")
 
     def __init__(
         self,
@@ -30,12 +30,15 @@ class Route:
         min_version: int | None = None,
         max_version: int | None = None,
         pipelined: bool = False,
+        prompt: bool = False,
     ) -> None:
         """Versions left out are the API's own. While a `pipelined` request waits for its response,
-        the connection's next one of the same kind is handled too."""
+        the connection's next one of the same kind is handled too. The coroutine of a `prompt` one
+        mostly ends without a wait, and is begun without a task (`eager.py`)."""
         self.handle = handle
         self.raw = raw
         self.pipelined = pipelined
+        self.prompt = prompt
         self.min_version = min_version
         self.max_version = max_version
 

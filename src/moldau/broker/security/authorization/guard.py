@@ -47,6 +47,7 @@ def guarded(
                 min_version=route.min_version,
                 max_version=route.max_version,
                 pipelined=route.pipelined,
+                prompt=route.prompt,
             )
     return found
 
