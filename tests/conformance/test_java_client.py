@@ -21,9 +21,13 @@ pytestmark = pytest.mark.skipif(kafka_missing() is not None, reason=str(kafka_mi
 @pytest.fixture(scope="module")
 def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[BrokerProcess, ...]]:
     ours, kafkas = tmp_path_factory.mktemp("moldau"), tmp_path_factory.mktemp("kafka")
-    overrides = ["node.id=1", "group.initial.rebalance.delay.ms=0", "log.retention.ms=-1"]
-    # Records here are old enough to expire whenever a broker looks.
-    settings = {"log.retention.ms": "-1"}
+    # Records here are old enough to expire whenever a broker looks, and producers with them.
+    settings = {
+        "log.retention.ms": "-1",
+        "producer.id.expiration.check.interval.ms": str(24 * 60 * 60 * 1000),
+    }
+    overrides = ["node.id=1", "group.initial.rebalance.delay.ms=0"]
+    overrides += [f"{key}={value}" for key, value in settings.items()]
     with moldau(ours, overrides) as first, apache_kafka(kafkas, settings) as second:
         yield first, second
 

@@ -59,6 +59,7 @@ def passed(process: subprocess.Popen[str]) -> int:
     return int(counted[1])
 
 
+@pytest.mark.long("a project with a pytest of its own; `make examples` runs it, too")
 @pytest.mark.slow("a project with a pytest of its own runs")
 def test_the_example_project_passes(runs: dict[str, subprocess.Popen[str]]) -> None:
     written = sum(path.read_text().count("\ndef test_") for path in PROJECT.rglob("test_*.py"))

@@ -56,6 +56,7 @@ def deployment(tmp_path_factory: pytest.TempPathFactory, small: dict[str, str]) 
         server.stop()
 
 
+@pytest.mark.long("a Spark server of its own; pipelines write the same tables in test_tables")
 @pytest.mark.slow("a Spark server of its own starts")
 def test_connectors_write_tables_by_pipelines(
     deployment: Path, bootstrap: str, tmp_path: Path

@@ -7,6 +7,7 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
+import pytest
 from pyarrow.parquet import read_table
 
 from moldau.client import Producer
@@ -52,6 +53,7 @@ def even(topic: str, **sink: Any) -> Pipeline:
     )
 
 
+@pytest.mark.long("each kind of sink, each batch twice; test_transforms has bad records once")
 def test_a_batch_that_runs_again_sends_its_letters_once(
     spark: Any, bootstrap: str, topic: str, tmp_path: Path, checkpoint: str
 ) -> None:
@@ -61,6 +63,7 @@ def test_a_batch_that_runs_again_sends_its_letters_once(
         assert sorted(database.execute("SELECT id FROM even")) == [(0,), (2,), (4,)]
 
 
+@pytest.mark.long("several sinks and a batch twice; test_transforms has bad records once")
 def test_files_as_one_of_the_sinks_have_their_letters_once_too(
     spark: Any, bootstrap: str, topic: str, tmp_path: Path, checkpoint: str
 ) -> None:

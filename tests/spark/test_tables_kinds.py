@@ -81,6 +81,7 @@ def ids(bootstrap: str, topic: str) -> list[int]:
     return sorted(json.loads(record.value)["id"] for record in committed(bootstrap, topic))
 
 
+@pytest.mark.long("a query for each kind, each run twice; test_tables has the usual ones")
 @pytest.mark.slow("a query for each kind, each run twice")
 def test_a_topic_goes_through_files_and_a_database_each_record_once(
     spark: Any, bootstrap: str, topic: str, tmp_path: Path, mariadb: MariaDb

@@ -120,6 +120,7 @@ def certain_of(pipeline: Pipeline, seed: int) -> tuple[list[bytes | None], list[
     return certain, expected
 
 
+@pytest.mark.long("Spark analyses many queries; unit tests have the answers of some")
 @pytest.mark.slow("Spark analyses many queries")
 def test_what_is_certain_is_what_spark_makes_of_it(spark: Any) -> None:
     expected: list[list[Record]] = []

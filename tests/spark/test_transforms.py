@@ -176,6 +176,7 @@ def test_bad_records_pass_steps_once(
     assert json.loads(letter.value or b"") == rows[2]
 
 
+@pytest.mark.long("a query with state starts four times")
 @pytest.mark.slow("a query with state starts four times")
 def test_duplicates_are_known_after_a_restart(
     spark: Any, broker: Broker, topic: str, checkpoint: str

@@ -30,6 +30,7 @@ def problem(spark: Any, sql: str, bootstrap: str) -> str | None:
     return None
 
 
+@pytest.mark.long("Spark parses hundreds of statements; unit tests have the answers of some")
 def test_spark_agrees_about_statements(spark: Any, bootstrap: str) -> None:
     found = {sql: problem(spark, sql, bootstrap) for sql in ACCEPTED}
     assert {sql: text for sql, text in found.items() if text is not None} == {}

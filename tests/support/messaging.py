@@ -34,5 +34,5 @@ def left_in(broker: BrokerProcess, queue: Queue) -> int | None:
     group = f"queue:{queue.name}"
     with Admin(bootstrap_servers=broker.bootstrap) as admin:
         offsets = admin.list_share_group_offsets(group)[group].values()
-    lags = [each.lag for each in offsets if each.lag is not None]
+    lags = [each.lag for each in offsets if each is not None and each.lag is not None]
     return sum(lags) if lags else None

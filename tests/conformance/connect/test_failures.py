@@ -139,8 +139,9 @@ def test_a_sink_that_keeps_its_own_offsets(worker: WorkerUnderTest, broker: Brok
 
 
 def test_a_sink_pauses_its_partitions(worker: WorkerUnderTest, broker: BrokerProcess) -> None:
-    create(worker, "pausing", connector_class=TARGET, topics="pausing", **JSON)
+    # First, for the connector's consumer creates a topic that is not there.
     send(broker.bootstrap, "pausing", b'"pause"')
+    create(worker, "pausing", connector_class=TARGET, topics="pausing", **JSON)
     eventually(lambda: Target.received.get("pausing") == ["pause"], what="the first record")
     with Producer(bootstrap_servers=broker.bootstrap) as producer:
         for number in range(5):
