@@ -7,8 +7,12 @@ Kafka's for every string.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from moldau.invariant import invariant
 
+# The same groups commit again and again, and a hash costs as much as encoding their record.
+_KEYS_KEPT = 8192
 _UINT32 = 0xFFFF_FFFF
 _INT32_SIGN = 0x8000_0000
 
@@ -23,6 +27,7 @@ def java_string_hash(text: str) -> int:
     return value - (1 << 32) if value & _INT32_SIGN else value
 
 
+@lru_cache(_KEYS_KEPT)
 def partition_for(key: str, partition_count: int) -> int:
     """The partition of an internal topic that coordinates `key`."""
     invariant(partition_count > 0, "an internal topic has at least one partition")
