@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
@@ -65,16 +65,21 @@ def lines(timings: Sequence[Timing]) -> list[str]:
 
 
 def file_lines(files: Mapping[str, FileTime]) -> list[str]:
-    """A table of the files that took the longest, with the fixtures that their tests share."""
-    ranked = sorted(files.items(), key=lambda each: -each[1].seconds)[:SLOWEST_COUNT]
+    """The files that took the longest, with the fixtures that their tests share, and those that
+    took the most processor time: on a busy machine these are what a whole run waits for."""
     whole = sum(files.values(), FileTime())
-    printed = [
-        f"the {len(ranked)} slowest files, in seconds and processor seconds,"
-        f" of {whole.seconds:.0f} and {whole.cpu_seconds:.0f}:"
+    return [
+        f"the slowest files, in seconds and processor seconds, of {whole.seconds:.0f} and"
+        f" {whole.cpu_seconds:.0f}:",
+        *_ranked(files, lambda took: took.seconds),
+        "the files with the most processor seconds:",
+        *_ranked(files, lambda took: took.cpu_seconds),
     ]
-    return printed + [
-        f"  {took.seconds:6.1f} {took.cpu_seconds:6.1f}  {file}" for file, took in ranked
-    ]
+
+
+def _ranked(files: Mapping[str, FileTime], by: Callable[[FileTime], float]) -> list[str]:
+    ranked = sorted(files.items(), key=lambda each: -by(each[1]))[:SLOWEST_COUNT]
+    return [f"  {took.seconds:6.1f} {took.cpu_seconds:6.1f}  {file}" for file, took in ranked]
 
 
 def write(directory: Path, timings: Sequence[Timing], files: Mapping[str, FileTime]) -> None:
