@@ -30,5 +30,9 @@ class TaskMigratedError(StreamsError):
     """Another member runs the tasks by now: what is not committed is given up."""
 
 
+class CommitPutOffError(StreamsError):
+    """The group rebalances and takes no commit; the tasks stay, and the next commit has it all."""
+
+
 class InvalidStateStoreError(StreamsError):
     """A store cannot be queried here or now: it does not exist, or is not open."""

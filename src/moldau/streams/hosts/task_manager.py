@@ -188,7 +188,7 @@ class TaskManager(ConsumerRebalanceListener):
             offsets = {}
             for task in changed:
                 offsets.update(task.prepare_commit())
-            ends = self._writer.commit(offsets, self.consumer)
+            ends = self._writer.commit(offsets, self.consumer, closing=closing)
             for task in changed:
                 task.on_committed(ends)
                 task.committed.update(

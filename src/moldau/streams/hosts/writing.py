@@ -30,7 +30,7 @@ from moldau.client.metrics import MetricName
 from moldau.client.producer import DeliveryCallback, RecordFuture
 from moldau.client.topics import OffsetAndMetadata, TopicPartition
 from moldau.clock import Clock
-from moldau.streams.errors import StreamsError, TaskMigratedError
+from moldau.streams.errors import CommitPutOffError, StreamsError, TaskMigratedError
 from moldau.streams.records import Produced, TaskCore
 
 T = TypeVar("T")
@@ -194,10 +194,13 @@ class Writer:
         """Whether a transaction is open."""
         return self._in_transaction
 
-    def commit(self, offsets: Offsets, consumer: Consumer[Any, Any]) -> dict[TopicPartition, int]:
+    def commit(
+        self, offsets: Offsets, consumer: Consumer[Any, Any], *, closing: bool = False
+    ) -> dict[TopicPartition, int]:
         """Commit what was written with these offsets: the ends of the changelogs it wrote to.
 
-        Raises TaskMigratedError if another instance has the tasks by now.
+        Raises TaskMigratedError if another instance has the tasks by now, CommitPutOffError if only
+        the offsets have to wait for a rebalance; tasks that are closed cannot wait.
         """
         try:
             if self._exactly_once:
@@ -217,6 +220,10 @@ class Writer:
                 TopicPartition(*key): future.result(0).offset + 1
                 for key, future in self._last.items()
             }
+        except RebalanceInProgressError as error:
+            if self._exactly_once or closing:
+                raise TaskMigratedError(f"the commit was refused: {error}") from error
+            raise CommitPutOffError(f"the commit was put off: {error}") from error
         except MIGRATED as error:
             raise TaskMigratedError(f"the commit was refused: {error}") from error
         self._last.clear()

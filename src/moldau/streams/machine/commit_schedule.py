@@ -19,6 +19,8 @@ from typing import Final
 _EARLIER_MAX: Final = 0.5
 #: What a produce and a fetch take on either side; the thread does not see them.
 _WAYS_MS: Final = 3
+#: When a commit that the group's rebalance has put off is tried again.
+_AGAIN_MS: Final = 100
 #: How much the latest commit counts in the mean of what commits take.
 _WEIGHT: Final = 0.125
 
@@ -34,6 +36,10 @@ class CommitSchedule:
         self._begun_ms = now_ms
         self._commit_shows = commit_shows
         self._taken_ms: float | None = None
+
+    def put_off(self, now_ms: int) -> None:
+        """The group does not take a commit while it rebalances; a poll completes that."""
+        self._begun_ms = now_ms + _AGAIN_MS - self._interval_ms
 
     def is_due(self, now_ms: int, *, has_work: bool, requested: bool, busy: bool = False) -> bool:
         """Whether to commit now: something was processed, or a processor asks for it."""

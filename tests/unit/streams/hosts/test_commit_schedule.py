@@ -54,3 +54,12 @@ def test_slow_commits_come_at_most_twice_as_often() -> None:
     for begun_ms in range(200, 5_200, 100):
         schedule.committed(begun_ms, begun_ms + 4)
     assert 84 <= schedule.wait_ms(5_100) <= 86
+
+
+def test_a_commit_that_was_put_off_is_tried_again_soon() -> None:
+    schedule = CommitSchedule(30_000, now_ms=0)
+    assert due(schedule, 30_000)
+    schedule.put_off(30_000)
+    assert not due(schedule, 30_099)
+    assert schedule.wait_ms(30_000) == 100
+    assert due(schedule, 30_100)
