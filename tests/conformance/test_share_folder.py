@@ -77,6 +77,7 @@ def described(to: RawConnection) -> str:
     return repr(answer)
 
 
+@pytest.mark.long("both brokers start twice; test_kafka_folder moves a whole directory")
 @pytest.mark.parametrize(
     ("first", "second"),
     [pytest.param(apache_kafka, moldau, id="to Moldau"),

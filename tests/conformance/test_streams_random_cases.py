@@ -35,6 +35,7 @@ def runs() -> dict[str, tuple[Case, CaseOutcome]]:
     return dict(zip(SEEDS, zip(cases, java_case_outcomes(cases), strict=True), strict=True))
 
 
+@pytest.mark.long("random topologies; test_streams_topologies compares sixteen")
 @pytest.mark.parametrize("seed", SEEDS)
 def test_the_same_bytes(seed: str, runs: dict[str, tuple[Case, CaseOutcome]]) -> None:
     case, theirs = runs[seed]

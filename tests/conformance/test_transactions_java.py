@@ -38,6 +38,9 @@ SETTINGS = {
 }
 
 
+@pytest.mark.long(
+    "two sessions of the Java client; test_same_transaction_answers compares the answers"
+)
 @pytest.mark.slow("two sessions of the Java client, side by side")
 def test_a_session_looks_the_same_as_with_apache_kafka(tmp_path: Path) -> None:
     overrides = [f"{key}={value}" for key, value in SETTINGS.items()]
