@@ -364,17 +364,36 @@ class RandomCase:
             self.ops.append({"op": "to", "in": end, "topic": f"out{number}"})
 
 
+OPTIMIZATIONS = (
+    "merge.repartition.topics",
+    "reuse.ktable.source.topics",
+    "single.store.self.join",
+)
+
+
 class OddCase(RandomCase):
     """With what the others have not: headers, state of processors, windows without an end, buffers
     that are too small, names that are taken or not allowed, topics that are read twice."""
 
+    #: Which of two wrong names is found first depends on who writes the program.
+    _has_wrong_name = False
+
+    def case(self) -> Case:
+        found = super().case()
+        if "topology.optimization" in found["config"]:
+            kinds = self.chance.sample(OPTIMIZATIONS, k=self.chance.randint(1, 2))
+            found["config"]["topology.optimization"] = ",".join(kinds)
+        return found
+
     def _name(self, share: float = 0.25, prefix: str = "name") -> str | None:
-        if self.chance.random() < 0.02:
+        if not self._has_wrong_name and self.chance.random() < 0.02:
+            self._has_wrong_name = True
             return self.chance.choice(("bad name", "name1", "", ".", "x" * 250))
         return super()._name(share, prefix)
 
     def _store(self, share: float = 0.5) -> str | None:
-        if self.chance.random() < 0.015:
+        if not self._has_wrong_name and self.chance.random() < 0.015:
+            self._has_wrong_name = True
             return self.chance.choice(("st1", "st2", "bad store"))
         return super()._store(share)
 
