@@ -22,9 +22,10 @@ def _load() -> Callable[..., int]:
         found = PathFinder.find_spec("crc32c._crc32c", places)
     if found is None or found.loader is None:
         # A version with another layout.
-        from crc32c import crc32c
+        import crc32c as package
 
-        return crc32c
+        whole: Callable[..., int] = package.crc32c
+        return whole
     compiled: Any = module_from_spec(found)
     found.loader.exec_module(compiled)
     loaded: Callable[..., int] = compiled.crc32c
