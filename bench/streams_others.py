@@ -110,6 +110,9 @@ class Figures:
 def programs(others: Path, classes: Path) -> dict[str, list[str]]:
     """The commands that are at hand, by name; `classes` is for compiled Java."""
     found = {OURS: [sys.executable, str(PROGRAMS / "moldau_program.py")]}
+    # An installed package has its modules compiled; those of a checkout are compiled now.
+    ready = [sys.executable, "-c", "from moldau.streams import KafkaStreams"]
+    subprocess.run(ready, env=environment(), cwd=ROOT, check=True)
     if kafka_available():
         path = f"{classes}:{KAFKA_JARS}/*"
         source = PROGRAMS / "KafkaProgram.java"

@@ -22,9 +22,9 @@ def _load() -> Callable[..., int]:
         found = PathFinder.find_spec("crc32c._crc32c", places)
     if found is None or found.loader is None:
         # A version with another layout.
-        import crc32c as package
+        from crc32c import crc32c as plain
 
-        whole: Callable[..., int] = package.crc32c
+        whole: Callable[..., int] = plain
         return whole
     compiled: Any = module_from_spec(found)
     found.loader.exec_module(compiled)
