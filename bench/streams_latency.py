@@ -32,7 +32,6 @@ from bench.streams_others import (
 )
 from moldau.client import Consumer, Producer
 
-SOURCE = "latency-in"
 WARM_UP_S = 3.0
 WAIT_S_MAX = 60.0
 #: Above this rate not every record is timed, so that the reader does little beside reading.
@@ -90,7 +89,9 @@ class Reader:
         self._thread.join()
 
 
-def send(producer: Producer, name: str, rate: float, seconds: float) -> dict[bytes, float]:
+def send(
+    producer: Producer, source: str, name: str, rate: float, seconds: float
+) -> dict[bytes, float]:
     """Records at random distances with this mean; when each that is timed was sent."""
     rng = random.Random(name)
     sent: dict[bytes, float] = {}
@@ -107,7 +108,7 @@ def send(producer: Producer, name: str, rate: float, seconds: float) -> dict[byt
             sent[key] = time.perf_counter()
         else:
             key = rng.choice(others)
-        producer.send(SOURCE, b"a value of some thirty-two bytes", key)
+        producer.send(source, b"a value of some thirty-two bytes", key)
     return sent
 
 
@@ -121,9 +122,11 @@ def measure(
     seconds: float,
 ) -> list[Latency]:
     """One program at each rate, after it has answered for some seconds."""
-    target = f"latency-out-{number}"
+    # Of its own: what was sent to the programs before would be a backlog.
+    source, target = f"latency-in-{number}", f"latency-out-{number}"
+    server.create_topic(source)
     server.create_topic(target)
-    arguments = [server.bootstrap, SOURCE, target, f"latency-{number}", guarantee, "count", "disk"]
+    arguments = [server.bootstrap, source, target, f"latency-{number}", guarantee, "count", "disk"]
     found = []
     reader = Reader(server, target)
     try:
@@ -131,9 +134,9 @@ def measure(
             running_program([*command, *arguments]),
             Producer(bootstrap_servers=server.bootstrap, linger_ms=0) as producer,
         ):
-            reader.wait(list(send(producer, f"{number}-warm", 20.0, WARM_UP_S)))
+            reader.wait(list(send(producer, source, f"{number}-warm", 20.0, WARM_UP_S)))
             for rate in rates:
-                sent = send(producer, f"{number}-{rate:g}", rate, seconds)
+                sent = send(producer, source, f"{number}-{rate:g}", rate, seconds)
                 reader.wait(list(sent))
                 taken = [1000 * (reader.seen[key] - at) for key, at in sent.items()]
                 cuts = statistics.quantiles(taken, n=100, method="inclusive")
@@ -169,7 +172,6 @@ def main() -> None:
     console = Console()
     found: list[Latency] = []
     with tempfile.TemporaryDirectory() as classes, moldau(*SETTINGS) as server:
-        server.create_topic(SOURCE)
         number = 0
         for name, command in programs(options.others, Path(classes)).items():
             if options.only not in name:

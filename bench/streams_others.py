@@ -326,7 +326,6 @@ def run_latencies(
     """Of us and Kafka Streams, at low load and at half of what they did in this run."""
     from bench import streams_latency
 
-    bench.server.create_topic(streams_latency.SOURCE)
     latencies: list[Latency] = []
     for each in found:
         if each.row != LOADED or each.program not in (OURS, JAVA):
