@@ -327,12 +327,11 @@ def run_latencies(
     from bench import streams_latency
 
     latencies: list[Latency] = []
-    for each in found:
+    for number, each in enumerate(found):
         if each.row != LOADED or each.program not in (OURS, JAVA):
             continue
         half = min(HALF_MAX, each.records / each.seconds / 2)
         command = bench.commands[each.program]
-        number = len(latencies)
         try:
             latencies += streams_latency.measure(
                 bench.server, each.program, command, each.guarantee, number, [10.0, half], seconds
