@@ -4,9 +4,10 @@ The programs of `bench/stream_programs` run one after the other against the same
 the same input, without caches, so that every update is written. CPU is counted from a third of the
 updates on, when a virtual machine has compiled what is hot, until a committed reader has the last.
 A start is timed from the process to the first update, and a restore from the process with empty
-state to the first update after it. Nothing is installed: Kafka Streams runs where its jars are
-(`make kafka`), Quix Streams and Faust where `--others` has a Python with them, such as the one that
-`make bench-streams-others` makes in .cache/streams-others.
+state to the first update after it. Latencies are those of `bench.streams_latency`, at ten records a
+second and at half the rate that the count on disk reached. Nothing is installed: Kafka Streams runs
+where its jars are (`make kafka`), Quix Streams and Faust where `--others` has a Python with them,
+such as the one that `make bench-streams-others` makes in .cache/streams-others.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import psutil
 from rich.console import Console
@@ -28,6 +30,9 @@ from rich.table import Table
 
 from bench.servers import KAFKA_JARS, Server, environment, kafka_available, moldau
 from moldau.client import Consumer, Producer
+
+if TYPE_CHECKING:
+    from bench.streams_latency import Latency
 
 ROOT = Path(__file__).parents[1]
 PROGRAMS = Path(__file__).parent / "stream_programs"
@@ -74,6 +79,10 @@ ROWS = [
     Row("stream-stream join, on disk", "stream-stream", ("bench-in", "bench-right"), reads=2),
 ]
 START = Row("start", "count", ("bench-one",))
+#: The row whose rate is the full load.
+LOADED = "count, 1,000 keys, on disk"
+#: What one sender in Python does beside a broker on two cores.
+HALF_MAX = 10_000.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +110,9 @@ class Figures:
 def programs(others: Path, classes: Path) -> dict[str, list[str]]:
     """The commands that are at hand, by name; `classes` is for compiled Java."""
     found = {OURS: [sys.executable, str(PROGRAMS / "moldau_program.py")]}
+    # An installed package has its modules compiled; those of a checkout are compiled now.
+    ready = [sys.executable, "-c", "from moldau.streams import KafkaStreams"]
+    subprocess.run(ready, env=environment(), cwd=ROOT, check=True)
     if kafka_available():
         path = f"{classes}:{KAFKA_JARS}/*"
         source = PROGRAMS / "KafkaProgram.java"
@@ -190,8 +202,8 @@ class Bench:
         guarantees: tuple[str, ...] = GUARANTEES,
     ) -> None:
         self.guarantees = guarantees
-        self._server = server
-        self._commands = commands
+        self.server = server
+        self.commands = commands
         self._count = count
         self._number = 0
 
@@ -199,12 +211,12 @@ class Bench:
         number = self._number
         inputs, target = ",".join(row.inputs), f"bench-out-{number}"
         application = f"bench-{number}"
-        bootstrap = self._server.bootstrap
+        bootstrap = self.server.bootstrap
         return [bootstrap, inputs, target, application, guarantee, row.what, row.store]
 
     def _reader(self) -> Consumer[bytes, bytes]:
         reader: Consumer[bytes, bytes] = Consumer(
-            bootstrap_servers=self._server.bootstrap,
+            bootstrap_servers=self.server.bootstrap,
             isolation_level="read_committed",
             auto_offset_reset="earliest",
             max_poll_records=10_000,
@@ -215,9 +227,9 @@ class Bench:
     def measure(self, row: Row, name: str, guarantee: str) -> Figures:
         """One program from its start to its last update; raises TimeoutError."""
         self._number += 1
-        self._server.create_topic(f"bench-out-{self._number}")
+        self.server.create_topic(f"bench-out-{self._number}")
         count = self._count if name in (OURS, JAVA) else int(self._count * PART_OF_SLOW)
-        command = [*self._commands[name], *self._arguments(row, guarantee)]
+        command = [*self.commands[name], *self._arguments(row, guarantee)]
         began = time.monotonic()
         with running_program(command) as program, self._reader() as reader:
             seen, first, warm = 0, (0.0, 0.0), (0, 0.0, 0.0)
@@ -241,8 +253,8 @@ class Bench:
     def measure_start(self, name: str, guarantee: str) -> Figures:
         """Until the first update, and what it costs to run without records."""
         self._number += 1
-        self._server.create_topic(f"bench-out-{self._number}")
-        command = [*self._commands[name], *self._arguments(START, guarantee)]
+        self.server.create_topic(f"bench-out-{self._number}")
+        command = [*self.commands[name], *self._arguments(START, guarantee)]
         began = time.monotonic()
         with running_program(command) as program, self._reader() as reader:
             start_s, start_cpu_s = self._until_update(reader, program, began), program.cpu_s()
@@ -256,8 +268,8 @@ class Bench:
 
     def measure_restore(self, found: Figures, row: Row) -> Figures:
         """Start what was measured last again, without its state."""
-        command = [*self._commands[found.program], *self._arguments(row, found.guarantee)]
-        with self._reader() as reader, Producer(bootstrap_servers=self._server.bootstrap) as sender:
+        command = [*self.commands[found.program], *self._arguments(row, found.guarantee)]
+        with self._reader() as reader, Producer(bootstrap_servers=self.server.bootstrap) as sender:
             reader.seek_to_end([(f"bench-out-{self._number}", 0)])
             reader.poll(0.0)
             sender.send(row.inputs[0], VALUE, b"key1")
@@ -308,6 +320,28 @@ def run_rows(bench: Bench, names: list[str], rows: list[Row], console: Console) 
     return found
 
 
+def run_latencies(
+    bench: Bench, found: list[Figures], seconds: float, console: Console
+) -> list[Latency]:
+    """Of us and Kafka Streams, at low load and at half of what they did in this run."""
+    from bench import streams_latency
+
+    latencies: list[Latency] = []
+    for number, each in enumerate(found):
+        if each.row != LOADED or each.program not in (OURS, JAVA):
+            continue
+        half = min(HALF_MAX, each.records / each.seconds / 2)
+        command = bench.commands[each.program]
+        try:
+            latencies += streams_latency.measure(
+                bench.server, each.program, command, each.guarantee, number, [10.0, half], seconds
+            )
+        except (TimeoutError, RuntimeError, psutil.Error) as error:
+            console.print(f"latency of {each.program}, {each.guarantee}: {error}", markup=False)
+    streams_latency.show(latencies, console)
+    return latencies
+
+
 def show(found: list[Figures], console: Console) -> None:
     """Each row with our part of the others' records per CPU second."""
     table = Table("program", "guarantee", "library", "records/s", "per CPU s", "ours", "MB")
@@ -340,6 +374,7 @@ def main() -> None:
     parser.add_argument("--rows", default="", help="rows whose name contains this")
     parser.add_argument("--guarantee", choices=GUARANTEES, help="only this one")
     parser.add_argument("--no-starts", action="store_true", help="only the rows")
+    parser.add_argument("--latency", type=float, default=10.0, help="seconds per rate; 0: none")
     parser.add_argument("--keep", type=Path, help="write the figures into this file")
     options = parser.parse_args()
     count = 60_000 if options.quick else options.records
@@ -354,10 +389,12 @@ def main() -> None:
         bench = Bench(server, commands, count, guarantees)
         found = [] if options.no_starts else run_starts(bench, names, console)
         found += run_rows(bench, names, rows, console)
-    show(found, console)
+        show(found, console)
+        latencies = run_latencies(bench, found, options.latency, console) if options.latency else []
     keep = options.keep or (None if options.quick else RESULTS / "streams-others.json")
     if keep is not None:
-        keep.write_text(json.dumps([asdict(each) for each in found], indent=2) + "\n")
+        figures = [asdict(each) for each in (*found, *latencies)]
+        keep.write_text(json.dumps(figures, indent=2) + "\n")
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ import java.time.Duration;
 import java.time.Instant;
 import java.util.*;
 import org.apache.kafka.common.header.Header;
+import org.apache.kafka.common.header.internals.RecordHeaders;
 import org.apache.kafka.common.serialization.*;
 import org.apache.kafka.streams.*;
 import org.apache.kafka.streams.kstream.*;
@@ -629,8 +630,12 @@ public class StreamsCases {
                 if (step.has("advance_wall_ms")) {
                     driver.advanceWallClockTime(ms(step.get("advance_wall_ms").asLong()));
                 } else {
+                    RecordHeaders headers = new RecordHeaders();
+                    if (step.has("headers")) {
+                        step.get("headers").forEach(each -> headers.add(each.get(0).asText(), bytes(each.get(1))));
+                    }
                     driver.createInputTopic(text(step, "topic"), new ByteArraySerializer(), new ByteArraySerializer())
-                        .pipeInput(new TestRecord<>(bytes(step.get("key")), bytes(step.get("value")),
+                        .pipeInput(new TestRecord<>(bytes(step.get("key")), bytes(step.get("value")), headers,
                             Instant.ofEpochMilli(step.get("ts").asLong())));
                 }
                 take(driver, steps);

@@ -364,6 +364,98 @@ class RandomCase:
             self.ops.append({"op": "to", "in": end, "topic": f"out{number}"})
 
 
+OPTIMIZATIONS = (
+    "merge.repartition.topics",
+    "reuse.ktable.source.topics",
+    "single.store.self.join",
+)
+
+
+class OddCase(RandomCase):
+    """With what the others have not: headers, state of processors, windows without an end, buffers
+    that are too small, names that are taken or not allowed, topics that are read twice."""
+
+    #: Which of two wrong names is found first depends on who writes the program.
+    _has_wrong_name = False
+
+    def case(self) -> Case:
+        found = super().case()
+        if "topology.optimization" in found["config"]:
+            kinds = self.chance.sample(OPTIMIZATIONS, k=self.chance.randint(1, 2))
+            found["config"]["topology.optimization"] = ",".join(kinds)
+        return found
+
+    def _name(self, share: float = 0.25, prefix: str = "name") -> str | None:
+        if not self._has_wrong_name and self.chance.random() < 0.02:
+            self._has_wrong_name = True
+            return self.chance.choice(("bad name", "name1", "", ".", "x" * 250))
+        return super()._name(share, prefix)
+
+    def _store(self, share: float = 0.5) -> str | None:
+        if not self._has_wrong_name and self.chance.random() < 0.015:
+            self._has_wrong_name = True
+            return self.chance.choice(("st1", "st2", "bad store"))
+        return super()._store(share)
+
+    def _inputs(self) -> list[dict[str, Any]]:
+        found = super()._inputs()
+        for step in found:
+            if "topic" in step and self.chance.random() < 0.5:
+                names = self.chance.choices(("h", "trace", "h"), k=self.chance.randint(1, 3))
+                step["headers"] = [[name, f"{number}"] for number, name in enumerate(names)]
+        return found
+
+    def _sources(self) -> None:
+        super()._sources()
+        if self.streams and self.chance.random() < 0.15:
+            topic = next(op["topic"] for op in self.ops if op["op"] == "stream")
+            kind = self.chance.choice(("stream", "stream", "table", "global_table"))
+            made = self._add(kind, topic=topic)
+            if kind == "stream":
+                self.streams.append(made)
+            elif kind == "table":
+                self.tables.append(made)
+            else:
+                self.globals.append(made)
+
+    def _windows(self) -> dict[str, Any]:
+        if self.chance.random() < 0.15:
+            return {"type": "unlimited", "start": self.chance.choice((0, 20))}
+        return super()._windows()
+
+    def _process(self) -> None:
+        chance = self.chance
+        if chance.random() < 0.5:
+            super()._process()
+            return
+        given: dict[str, Any] = {"in": chance.choice(self.streams), "name": self._name()}
+        state = f"state{len(self.ops)}"
+        made = self._add("process", **given, state=state)
+        self.streams.append(self._add("mapValues", **{"in": made}, fn="append:#"))
+
+    def _split(self) -> None:
+        chance = self.chance
+        if chance.random() < 0.5:
+            super()._split()
+            return
+        source = chance.choice(self.streams)
+        branches = [{"fn": self._predicate()} for _ in range(chance.randint(1, 3))]
+        self._add("split", **{"in": source}, branches=branches, default=True)
+        self._add("foreach", **{"in": source}, name=self._name())
+
+    def _until_closed(self) -> None:
+        if self.chance.random() < 0.5:
+            super()._until_closed()
+            return
+        source = self.chance.choice(self.final)
+        given = {"in": source, "name": self._name(0.5, "sup")}
+        records_max = self.chance.choice((1, 2, 4))
+        made = self._add("suppress", **given, until="window_closes", max_records=records_max)
+        self.windowed.append(made)
+        if source in self.counts:
+            self.counts.add(made)
+
+
 @dataclass
 class CaseOutcome:
     """What a topology wrote, step by step, and how it ended."""
@@ -428,7 +520,10 @@ def our_case_outcome(case: Case) -> CaseOutcome:
                     driver.advance_wall_clock_time(step["advance_wall_ms"])
                 else:
                     topic = driver.input_topic(step["topic"])
-                    topic.pipe_input(step["key"], step["value"], timestamp=step["ts"])
+                    headers = [(name, text.encode()) for name, text in step.get("headers", ())]
+                    topic.pipe_input(
+                        step["key"], step["value"], timestamp=step["ts"], headers=headers
+                    )
                 outcome.steps.append(_compared(_written(driver), case))
             outcome.dropped = driver.dropped_records
         except StreamsError as error:

@@ -151,8 +151,12 @@ def count_under_kills(
         run.close()
 
 
-SPARK_PROGRAM = """\
+SPARK_PROGRAM = f"""\
+import sys
+
+sys.path.insert(0, {str(Path(__file__).parents[1])!r})
 from moldau.streams import StreamsBuilder
+from support.streams_joining import add_windowed_join
 
 builder = StreamsBuilder()
 (
@@ -162,17 +166,24 @@ builder = StreamsBuilder()
     .to_stream()
     .to("killed-out", key_serde="string", value_serde="long")
 )
+add_windowed_join(builder, "killed-")
 """
 
 
-def count_on_spark_under_kills(bootstrap: str, folder: Path, *, kills: int, seed: int) -> int:
-    """The same with instances that Spark hosts."""
+def count_on_spark_under_kills(
+    bootstrap: str, folder: Path, *, kills: int, seed: int
+) -> tuple[int, int]:
+    """The same with instances that Spark hosts; how many words and pairs there were."""
     # Only here: whoever kills plain instances needs no Spark.
     from spark.conftest import SMALL
+    from support.streams_on_spark import PARTITIONS as SPREAD
     from support.streams_on_spark import SparkApplication, spark_deployment
 
     chance = random.Random(seed)
     words: list[str] = []
+    sides = Sides(chance, time.time_ns() // 1_000_000)
+    stage = Stage(bootstrap, folder)
+    stage.create([f"killed-{name}" for name in (LEFT, RIGHT, JOINED)], SPREAD)
     with spark_deployment(folder, bootstrap, SMALL) as deployment:
         application = SparkApplication(deployment, "killed", SPARK_PROGRAM)
         application.start()
@@ -180,11 +191,19 @@ def count_on_spark_under_kills(bootstrap: str, folder: Path, *, kills: int, seed
             more = [f"w{chance.randrange(40)}" for _ in range(chance.randrange(200, 2000))]
             words += more
             application.send((word, word) for word in more)
+            sides.send(stage.producer, "killed-", chance.randrange(100, 1000))
+            stage.producer.flush()
+            began = time.monotonic()
             application.kill_one(chance)
-            print(f"{number + 1} of {kills} kills", flush=True)
+            spent = time.monotonic() - began
+            print(f"{number + 1} of {kills} kills, all run after {spent:.1f} s", flush=True)
         application.check(recomputed(words))
+        pairs = sides.pairs()
+        count = sum(map(len, pairs.values()))
+        assert joined(bootstrap, f"killed-{JOINED}", SPREAD, count) == pairs
         application.stop()
-    return len(words)
+    stage.close()
+    return len(words), count
 
 
 def run_embedded(options: argparse.Namespace, folder: Path) -> str:
@@ -212,10 +231,10 @@ def run_embedded(options: argparse.Namespace, folder: Path) -> str:
 
 def run_on_spark(options: argparse.Namespace, folder: Path) -> str:
     with moldau(folder / "broker", [f"{name}={value}" for name, value in SETTINGS.items()]) as one:
-        words = count_on_spark_under_kills(
+        words, pairs = count_on_spark_under_kills(
             one.bootstrap, folder, kills=options.count, seed=options.seed
         )
-    return f"{words} words"
+    return f"{words} words and {pairs} pairs"
 
 
 def main() -> None:

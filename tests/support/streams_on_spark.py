@@ -8,6 +8,7 @@ import signal
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from moldau.client import Admin, NewTopic, Producer
 from moldau.pipelines import Pipelines, daemon
@@ -62,8 +63,10 @@ class SparkApplication:
             topics = (f"{name}-in", f"{name}-out")
             admin.create_topics([NewTopic(topic, PARTITIONS, 1) for topic in topics])
 
-    def start(self) -> None:
-        words = ("start", str(self.file), "--application-id", self.name, *NO_CACHE)
+    def start(self, **settings: Any) -> None:
+        words = ["start", str(self.file), "--application-id", self.name, *NO_CACHE]
+        for name, value in settings.items():
+            words += ["--property", f"{name}={value}"]
         self._deployment.run(*words, "--instances", str(INSTANCES))
 
     def stop(self) -> None:

@@ -15,8 +15,6 @@ from collections.abc import Callable, Iterable, Sequence
 from types import GenericAlias, SimpleNamespace
 from typing import Any
 
-from crc32c import crc32c
-
 from moldau.client.errors import CorruptRecordError, RecordDeserializationError
 from moldau.wire._record_codec import PROBLEMS, validate_records
 from moldau.wire.batch_header import (
@@ -30,6 +28,7 @@ from moldau.wire.batch_header import (
     MAGIC,
     TRANSACTIONAL_FLAG,
 )
+from moldau.wire.checksums import crc32c
 from moldau.wire.compression import Compression, CompressionError, decompress_to_buffer
 from moldau.wire.constants import Buffer
 from moldau.wire.records import read_header

@@ -13,8 +13,6 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Final, NamedTuple, TypedDict, Unpack
 
-from crc32c import crc32c
-
 from moldau.wire._record_codec import Headers, Record, decode_records, encode_records
 from moldau.wire.batch_header import (
     ATTRIBUTES_POSITION,
@@ -30,6 +28,7 @@ from moldau.wire.batch_header import (
     MAGIC,
     TRANSACTIONAL_FLAG,
 )
+from moldau.wire.checksums import crc32c
 from moldau.wire.compression import (
     DECOMPRESSED_SIZE_MAX,
     Compression,

@@ -323,3 +323,12 @@ def test_the_time_of_test_topics_advances() -> None:
         assert list(driver.all_state_stores()) == ["rows"]
         with pytest.raises(ValueError, match="Negative"):
             topic.advance_time(-1)
+
+
+def test_records_without_keys_are_no_map() -> None:
+    builder = StreamsBuilder()
+    builder.stream("in", **TEXT).to("out", **TEXT)
+    with TopologyTestDriver(builder.build()) as driver:
+        driver.input_topic("in").pipe_input(None, "1")
+        with pytest.raises(StreamsError, match="Null keys not allowed"):
+            driver.output_topic("out").read_key_values_to_map()

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 
 from moldau.streams import (
+    EmitStrategy,
+    JoinWindows,
     Materialized,
     Processor,
     SessionWindows,
@@ -18,7 +20,9 @@ from moldau.streams import (
     StreamsBuilder,
     Suppressed,
     TimeWindows,
+    TopologyError,
     TopologyTestDriver,
+    UnlimitedWindows,
 )
 from moldau.streams.machine.topic_queues import TopicQueues
 from moldau.streams.records import Produced
@@ -110,3 +114,54 @@ def test_topics_with_the_same_time_come_in_the_order_of_a_java_heap() -> None:
     while (record := queues.take()) is not None:
         taken.append((record.topic, record.timestamp))
     assert taken == [("d", 0), ("b", 1), ("c", 1), ("a", 1), ("a", 1), ("b", 2)]
+
+
+def test_changelogs_of_joins_have_the_headers_of_their_records() -> None:
+    """Those of join windows and of subscriptions, and no others."""
+    builder = StreamsBuilder()
+    windows = JoinWindows(time_difference=10)
+    left, right = (builder.stream(name, **TEXT) for name in ("left", "right"))
+    left.join(right, lambda one, two: one, windows=windows, store="joined")
+    left.group_by_key().count(store="counts")
+    rows = builder.table("rows", **TEXT, store="rows")
+    others = builder.table("others", **TEXT, store="others")
+    rows.join(others, lambda one, two: one, foreign_key=lambda row: row, name="fk")
+    config = {"statestore.cache.max.bytes": 0}
+    with TopologyTestDriver(builder.build(), application_id="app", config=config) as driver:
+        for topic in ("left", "right", "rows"):
+            driver.input_topic(topic).pipe_input("a", "b", timestamp=1, headers=[("h", b"1")])
+        found = {
+            topic: record.headers
+            for topic in driver.output_topics
+            if topic.endswith("-changelog") and (record := driver.take(topic)) is not None
+        }
+    with_headers = {topic for topic, headers in found.items() if tuple(headers) == (("h", b"1"),)}
+    assert with_headers == {
+        "app-joined-this-join-store-changelog",
+        "app-joined-other-join-store-changelog",
+        "app-fk-subscription-store-changelog",
+    }
+    assert len(found) > len(with_headers)
+
+
+def test_a_name_is_checked_before_its_suffixes() -> None:
+    builder = StreamsBuilder()
+    left, right = (builder.table(name, **TEXT) for name in ("left", "right"))
+    for name, text in ((".", 'cannot be "." or ".."'), ("bad name", '"bad name" is illegal')):
+        with pytest.raises(TopologyError, match=re.escape(text)):
+            left.join(right, lambda one, two: one, foreign_key=lambda row: row, name=name)
+
+
+def test_what_windows_cannot_do_is_said_in_kafkas_words() -> None:
+    grouped = StreamsBuilder().stream("in", **TEXT).group_by_key()
+    endless = grouped.windowed_by(UnlimitedWindows(start=0))
+    with pytest.raises(ValueError, match="emit strategy cannot be used for UnlimitedWindows"):
+        endless.emit_strategy(EmitStrategy.ON_WINDOW_CLOSE).count()
+    short = Materialized(name="short", retention=5)
+    for windows, text in (
+        (TimeWindows(size=10, grace=2), "Got size=[10], grace=[2], retention=[5]"),
+        (SlidingWindows(time_difference=10, grace=2), "Got time difference=[10], grace=[2], "),
+        (SessionWindows(inactivity_gap=10, grace=2), "Got gap=[10], grace=[2], retention=[5]"),
+    ):
+        with pytest.raises(ValueError, match=re.escape(text)):
+            grouped.windowed_by(windows).count(store=short)

@@ -18,10 +18,9 @@ from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
-import crc32c
-
 from moldau.broker.config.resource_keys import CLIENT_METRICS_SELECTORS
 from moldau.times import ElapsedMs
+from moldau.wire.checksums import crc32c
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.uuids import ONE_UUID, ZERO_UUID, uuid_to_text
 
@@ -335,7 +334,7 @@ def _subscription_id(metrics: tuple[str, ...], interval_ms: int, client_instance
     """The same for the same grant, different for different clients, in an int32."""
     text = f"[{', '.join(metrics)}]{interval_ms}"
     mixed = client_instance_id.int >> 64 ^ client_instance_id.int & (1 << 64) - 1
-    value = crc32c.crc32c(text.encode()) ^ (mixed >> 32 ^ mixed & 0xFFFFFFFF)
+    value = crc32c(text.encode()) ^ (mixed >> 32 ^ mixed & 0xFFFFFFFF)
     return value - (1 << 32) if value >= 1 << 31 else value
 
 

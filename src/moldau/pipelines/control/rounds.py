@@ -486,7 +486,9 @@ def _instances_seen(name: str, summary: Summary) -> events.InstancesSeen:
     error = None
     if summary.error is not None:
         error = ErrorRecord(message=summary.error, detail=summary.detail, at_ms=summary.error_at_ms)
-    return events.InstancesSeen(name, summary.failures, error, summary.restarts)
+    return events.InstancesSeen(
+        name, summary.failures, error, summary.restarts, all_run=summary.all_run
+    )
 
 
 def _with_detail(error: ErrorRecord) -> str:

@@ -18,8 +18,6 @@ from collections.abc import Iterable
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from crc32c import crc32c
-
 from moldau.client.errors import CorruptRecordError
 from moldau.spark.columns.column_buffers import BinaryColumn, Columns, HeaderColumn
 from moldau.wire._record_codec import PROBLEMS, validate_records
@@ -36,6 +34,7 @@ from moldau.wire.batch_header import (
     OFFSET_AND_LENGTH_STRUCT,
     TRANSACTIONAL_FLAG,
 )
+from moldau.wire.checksums import crc32c
 from moldau.wire.compression import Compression, CompressionError, decompress_to_buffer
 from moldau.wire.records import ControlType, CorruptBatchError, decode_batch, decode_control_type
 

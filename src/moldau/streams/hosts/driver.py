@@ -369,4 +369,7 @@ class TestOutputTopic(Generic[K, V]):
 
     def read_key_values_to_map(self) -> dict[K | None, V | None]:
         """The last value of each key: topic.read_key_values_to_map() == {"hello": 2}."""
-        return dict(self.read_key_values())
+        found = dict(self.read_key_values())
+        if None in found:
+            raise StreamsError("Null keys not allowed with readKeyValuesToMap method")
+        return found

@@ -13,6 +13,7 @@ from uuid import UUID
 
 from moldau.client.metrics import KafkaMetric, MetricName
 from moldau.streams.errors import StreamsError
+from moldau.streams.hosts.collecting import collecting_rarely
 from moldau.streams.hosts.instance import Instance, UncaughtExceptionHandler
 from moldau.streams.hosts.queries import (
     KeyQueryMetadata,
@@ -106,7 +107,7 @@ class KafkaStreams:
 
     def run(self) -> None:
         """Start, and run until SIGINT, SIGTERM or `close`; raises what stops the application."""
-        with _signals(self._on_signal):
+        with collecting_rarely(), _signals(self._on_signal):
             self.start()
             self.wait()
             self.close()

@@ -88,10 +88,7 @@ class WindowAggregate(TableSupplier):
     ) -> None:
         super().__init__()
         if emit is EmitStrategy.ON_WINDOW_CLOSE and not isinstance(windows, TimeWindows):
-            raise ValueError(
-                "ON_WINDOW_CLOSE strategy is only supported for TimeWindows and SlidingWindows "
-                "for TimeWindowedKStream"
-            )
+            raise ValueError("ON_WINDOW_CLOSE emit strategy cannot be used for UnlimitedWindows")
         self.store_name = store_name
         self.windows = windows
         self.initializer = initializer

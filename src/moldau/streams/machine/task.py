@@ -29,7 +29,7 @@ from moldau.streams.machine.wrappers import ProcessorWrapper, no_wrapper
 from moldau.streams.records import Headers, Produced, Record, RecordContext, TaskCore
 from moldau.streams.serdes import SessionWindowedSerde, TimeWindowedSerde
 from moldau.streams.stores._cache import RecordCache
-from moldau.streams.stores._tables import ChangelogWriter
+from moldau.streams.stores._tables import ChangelogWriter, HeadersLog
 from moldau.streams.stores.base import ChangelogRecord, Meter, StoreBuilder, TaskState
 from moldau.streams.stores.read_only import read_only
 
@@ -197,7 +197,8 @@ class Task:
             changelog, topic = (source, True), source
         elif builder.logging:
             changelog = topic, False
-            log = ChangelogWriter(self._collect, topic, self._partition, self.core)
+            kind = HeadersLog if builder.logs_headers else ChangelogWriter
+            log = kind(self._collect, topic, self._partition, self.core)
         self._stores.create(builder, log, self._drop, changelog, topic)
 
     def _drop(self) -> None:

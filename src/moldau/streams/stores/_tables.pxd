@@ -17,6 +17,10 @@ cdef class ChangelogWriter:
     cpdef write(self, bytes key, value, long long timestamp, headers)
 
 
+cdef class HeadersLog(ChangelogWriter):
+    cpdef write(self, bytes key, value, long long timestamp, headers)
+
+
 cdef class OtherLog(ChangelogWriter):
     cdef object _log
 

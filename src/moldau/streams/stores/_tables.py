@@ -61,6 +61,20 @@ class ChangelogWriter:
         self.write(key, value, -1 if timestamp is None else timestamp, headers)
 
 
+class HeadersLog(ChangelogWriter):
+    """Gives each record the headers of the input record: stores of joins have them since 4.3."""
+
+    __slots__ = ()
+
+    def write(self, key: bytes, value: bytes | None, timestamp: int, headers: Headers) -> None:
+        if self._collect is not None:
+            context = self._runtime.record_context
+            if timestamp < 0:
+                timestamp = max(0, context.timestamp)
+            topic, partition = self._topic, self._partition
+            self._collect(Produced(topic, key, value, timestamp, context.headers, partition))
+
+
 class OtherLog(ChangelogWriter):
     """Writes changelog records with a function."""
 

@@ -155,6 +155,8 @@ class StoreBuilder:
     persistent: bool | None = None
     #: Whether updates are held in the task's cache, so that only the last of several is forwarded.
     caching: bool = False
+    #: Whether records of the changelog have the headers of the record that caused them.
+    logs_headers: bool = False
     #: Processors that use it, in the order in which they were connected.
     users: list[str] = field(default_factory=list)
 

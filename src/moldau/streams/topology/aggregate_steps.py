@@ -94,18 +94,18 @@ def _window_store(
     if isinstance(windows, SessionWindows):
         needed, size = windows.inactivity_gap_ms + grace, 0
         message = f"The retention period of the session store {name} must be no smaller than the "
-        message += "session inactivity gap plus the grace period."
+        message += f"session inactivity gap plus the grace period. Got gap=[{needed - grace}]"
     elif isinstance(windows, SlidingWindows):
         needed, size = 2 * windows.time_difference_ms + grace, windows.time_difference_ms
         message = f"The retention period of the window store {name} must be no smaller than "
-        message += "2 * time difference plus the grace period."
+        message += f"2 * time difference plus the grace period. Got time difference=[{size}]"
     else:
         needed, size = windows.size_ms + grace, windows.size_ms
         message = f"The retention period of the window store {name} must be no smaller than its "
-        message += "window size plus the grace period."
+        message += f"window size plus the grace period. Got size=[{size}]"
     retention = needed if spec.retention_ms is None else spec.retention_ms
     if retention < needed:
-        raise ValueError(f"{message} grace=[{grace}], retention=[{retention}]")
+        raise ValueError(f"{message}, grace=[{grace}], retention=[{retention}]")
     if isinstance(windows, SessionWindows):
         return StoreBuilder(
             name,

@@ -35,7 +35,7 @@ def check_name(name: str) -> str:
     if not name:
         raise TopologyError("Name is illegal, it can't be empty")
     if name in (".", ".."):
-        raise TopologyError(f'Name cannot be "{name}"')
+        raise TopologyError('Name cannot be "." or ".."')
     if len(name) > NAME_LENGTH_MAX:
         raise TopologyError(
             f"Name is illegal, it can't be longer than {NAME_LENGTH_MAX} characters, name: {name}"

@@ -136,7 +136,7 @@ class GraphBuilder:
 
     def suffixed_or_new(self, name: str | None, suffix: str, prefix: str) -> str:
         new = self.new_name(prefix)
-        return new if name is None else check_name(name + suffix)
+        return new if name is None else check_name(check_name(name) + suffix)
 
     # The graph.
 

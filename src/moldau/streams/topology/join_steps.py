@@ -79,6 +79,7 @@ def _window_store(
             topic=at.topic,
         ),
         retention_ms=windows.size_ms + windows.grace_ms,
+        logs_headers=True,
     )
 
 
@@ -404,6 +405,7 @@ class ForeignKeyJoinStep:
             lambda at: TimestampedKeyValueStore(
                 store_name, BYTES, BYTES, at.log, at.storage.map()
             ),
+            logs_headers=True,
         )
         receive_name = self._new("-subscription-receive", "FK-JOIN-SUBSCRIPTION-PROCESSOR")
         return self._builder.add(

@@ -102,3 +102,44 @@ def test_a_task_that_is_handed_over_stops_before_spark_starts_it() -> None:
     status = made.status("small")
     assert status is not None
     assert status.engine is None
+
+
+def test_workers_that_are_killed_again_and_again_do_not_make_an_application_wait() -> None:
+    """Spark gives it up every time; its instances ran, so the next start is tried soon."""
+    made = reconciler()
+    made.step(events.ServerSeen("s"), 0)
+    made.step(specs(app=RUNNING), 0)
+    now_ms = 0
+    for _ in range(8):
+        made.step(events.Started("app", ()), now_ms)
+        now_ms += 12_000
+        made.step(events.InstancesSeen("app", 0, None, all_run=True), now_ms)
+        made.step(events.Tick(), now_ms)
+        made.step(events.Ended("app", FAILURE), now_ms)
+        made.step(events.Stopped("app"), now_ms)
+        status = made.status("app")
+        assert status is not None
+        assert status.state is State.RESTARTING
+        assert (status.retry_at_ms or 0) - now_ms < 2_000
+        now_ms = status.retry_at_ms or now_ms
+        made.step(events.Tick(), now_ms)
+
+
+def test_an_application_that_never_runs_waits_ever_longer() -> None:
+    made = reconciler()
+    made.step(events.ServerSeen("s"), 0)
+    made.step(specs(app=RUNNING), 0)
+    now_ms = waited_ms = 0
+    for _ in range(8):
+        made.step(events.Started("app", ()), now_ms)
+        now_ms += 12_000
+        made.step(events.InstancesSeen("app", 0, None, all_run=False), now_ms)
+        made.step(events.Tick(), now_ms)
+        made.step(events.Ended("app", FAILURE), now_ms)
+        made.step(events.Stopped("app"), now_ms)
+        status = made.status("app")
+        assert status is not None
+        waited_ms = (status.retry_at_ms or 0) - now_ms
+        now_ms = status.retry_at_ms or now_ms
+        made.step(events.Tick(), now_ms)
+    assert waited_ms > 30_000

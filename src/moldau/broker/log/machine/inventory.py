@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from crc32c import crc32c
+from moldau.wire.checksums import crc32c
 
 VERSION = 3
 

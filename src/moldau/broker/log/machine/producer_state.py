@@ -19,8 +19,7 @@ from collections.abc import Iterable
 from struct import Struct
 from typing import NamedTuple
 
-from crc32c import crc32c
-
+from moldau.wire.checksums import crc32c
 from moldau.wire.constants import NO_OFFSET, NO_PRODUCER_EPOCH, NO_SEQUENCE
 from moldau.wire.errors import ApiError, ErrorCode
 

@@ -13,8 +13,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
 
-from crc32c import crc32c
-
 from moldau.wire._record_codec import (
     PROBLEMS,
     Record,
@@ -41,6 +39,7 @@ from moldau.wire.batch_header import (
     TIMESTAMP_STRUCT,
     TRANSACTIONAL_FLAG,
 )
+from moldau.wire.checksums import crc32c
 from moldau.wire.compression import (
     DECOMPRESSED_SIZE_MAX,
     Compression,

@@ -105,6 +105,10 @@ class Heartbeats:
         self._news = True
         self._doorbell.ring()
 
+    def send_within(self, delay_ms: int) -> None:
+        """Do not wait for the whole interval: what the coordinator promised may be there sooner."""
+        self._due_ms = min(self._due_ms, self._clock.elapsed_ms() + delay_ms)
+
     async def stop(self) -> None:
         task, self._task = self._task, None
         if task is not None:

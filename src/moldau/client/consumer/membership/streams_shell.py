@@ -23,6 +23,8 @@ from moldau.client.consumer.membership.machine.epoch_member import (
     Reconciliation,
 )
 from moldau.client.consumer.membership.machine.streams_interface import (
+    ASSIGNMENT_DELAYED,
+    MISSING_INTERNAL_TOPICS,
     GroupStatus,
     InternalTopic,
     StreamsApplication,
@@ -48,6 +50,11 @@ __all__ = ["StreamsMembership"]
 _log = logging.getLogger(__name__)
 
 Tasks = frozenset[Task]
+
+# What the coordinator is about to do, within a second or so. Its interval is several seconds, and
+# until the next heartbeat the member would have nothing to do.
+_PASSING = frozenset({ASSIGNMENT_DELAYED, MISSING_INTERNAL_TOPICS})
+_PASSING_BEAT_MS = 250
 
 
 class _Reported(NamedTuple):
@@ -306,6 +313,8 @@ class StreamsMembership:
             application.on_status(
                 [GroupStatus(each.status_code, each.status_detail) for each in response.status]
             )
+            if any(each.status_code in _PASSING for each in response.status):
+                self._beats.send_within(_PASSING_BEAT_MS)
         if response.active_tasks is None:
             return None
         standby = _tasks(response.standby_tasks or ()) | _tasks(response.warmup_tasks or ())

@@ -52,6 +52,9 @@ __all__ = ["Reconciler"]
 BACKOFF: Final = ExponentialBackoff(1_000, 60_000)
 # What has run this long has recovered: its next failure counts as the first.
 WELL_AFTER_MS: Final = 60_000
+# An application whose instances all run has come further than a query that has started: what ends
+# it then is the death of workers. Spark gives it up after four of one task, however long apart.
+INSTANCES_WELL_AFTER_MS: Final = 10_000
 STARTS_AT_ONCE_MAX: Final = 2
 
 
@@ -66,6 +69,8 @@ class _Run:
     remembered: bool = False
     #: An instance of the hosted application is failing.
     ailing: bool = False
+    #: All instances of the hosted application run.
+    whole: bool = False
     #: How often instances were started again, as far as that is counted; None: not looked at yet.
     instance_restarts: int | None = None
     #: What it becomes once it has stopped.
@@ -208,7 +213,7 @@ class Reconciler:
 
     def _on_started(self, event: Started, now_ms: int) -> Iterator[Effect]:
         run = self._runs[event.name]
-        run.busy = run.ailing = False
+        run.busy = run.ailing = run.whole = False
         run.instance_restarts = 0
         run.status = replace(
             run.status, queries=event.queries, connector=event.connector, progress=None
@@ -264,6 +269,7 @@ class Reconciler:
         if run is None or run.busy or run.status.state is not State.RUNNING:
             return
         was_ailing, run.ailing = run.ailing, event.failures > 0
+        run.whole = event.all_run
         if run.ailing:
             run.status = replace(run.status, attempts=event.failures, last_error=event.error)
         elif was_ailing:
@@ -315,7 +321,10 @@ class Reconciler:
     def _on_tick(self, now_ms: int) -> None:
         for run in self._runs.values():
             running = run.status.state is State.RUNNING and not run.remembered
-            if running and not run.ailing and now_ms - run.status.since_ms >= self._well_after_ms:
+            well_after_ms = self._well_after_ms
+            if run.whole:
+                well_after_ms = min(well_after_ms, INSTANCES_WELL_AFTER_MS)
+            if running and not run.ailing and now_ms - run.status.since_ms >= well_after_ms:
                 run.status = replace(run.status, attempts=0)
         self._server.on_tick(now_ms)
 

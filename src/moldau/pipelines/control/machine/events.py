@@ -105,13 +105,15 @@ class Ended:
 class InstancesSeen:
     """Failures in a row of the worst instance of a hosted application; 0 if all are well.
 
-    `restarts` is how often instances of this run were started again, of all together.
+    `restarts` is how often instances of this run were started again, of all together; `all_run`
+    whether each instance reports that its program runs.
     """
 
     name: str
     failures: int
     error: ErrorRecord | None
     restarts: int = 0
+    all_run: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,54 @@
+"""How soon an application works: what its start waits for."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from moldau.client import AlterConfigOp, ConfigResource
+from moldau.streams import KafkaStreams
+from support.streams_counting import recomputed, updates, word_count
+from support.streams_embedded import Stage
+from support.waiting import eventually
+
+#: The longest that a broker allows.
+INTERVAL_MS = 15_000
+
+
+def counting(stage: Stage, prefix: str) -> KafkaStreams:
+    return KafkaStreams(
+        word_count(prefix),
+        application_id=f"{prefix}app",
+        bootstrap_servers=stage.bootstrap,
+        group_protocol="streams",
+        state_dir=str(stage.folder / prefix),
+    )
+
+
+@pytest.mark.parametrize("delay", ["streams.assignment", "streams.initial.rebalance"])
+def test_tasks_that_come_late_are_not_waited_for_until_the_next_heartbeat(
+    stage: Stage, delay: str
+) -> None:
+    """The coordinator gives no tasks at first: it has assigned just now, or waits for others."""
+    prefix = f"{stage.new_id()}-"
+    stage.create([f"{prefix}text", f"{prefix}counts"])
+    name = f"{delay}.interval.ms" if delay == "streams.assignment" else f"{delay}.delay.ms"
+    changes = {
+        "streams.heartbeat.interval.ms": INTERVAL_MS,
+        "streams.session.timeout.ms": 45_000,
+        name: 1_000,
+    }
+    group = ConfigResource.group(f"{prefix}app")
+    operations = [AlterConfigOp(key, str(value)) for key, value in changes.items()]
+    stage.admin.incremental_alter_configs({group: operations})
+    made: list[str] = []
+    for line in ("one two", "two three"):
+        made.append(line)
+        stage.producer.send(f"{prefix}text", line.encode())
+        stage.producer.flush()
+        began = time.monotonic()
+        with counting(stage, prefix) as running:
+            updates(stage.bootstrap, f"{prefix}counts", 1, sum(recomputed(made).values()))
+            eventually(lambda: running.threads[0].tasks.active, what="its tasks")
+        assert time.monotonic() - began < INTERVAL_MS / 1000
