@@ -164,7 +164,9 @@ def _target(text: str) -> Type:
     try:
         found = Type(text.strip().lower())
     except ValueError:
-        raise ConfigError(f"Invalid type found in casting spec: {text.strip()}") from None
+        raise ConfigError(
+            f"Invalid type found in casting spec: {text.strip()}", key="spec"
+        ) from None
     if found not in _OUTPUTS:
         names = ", ".join(each.name for each in _OUTPUTS)
         raise ConfigError(
