@@ -98,11 +98,14 @@ def test_points_become_records(influx: Influx) -> None:
     )
     with SourceDriver(SOURCE, config) as source:
         found = source.poll_until(4)
-        assert [each.value["tags"]["room"] for each in found] == ["a", "a", "b", "c"]
+        rooms = [(each.value["time"], each.value["tags"]["room"]) for each in found]
+        assert [time for time, _ in rooms] == [1_000_000, *[2_000_000] * 3]
+        assert sorted(rooms[1:]) == [(2_000_000, room) for room in "abc"]
         assert found[0].value == {
             "measurement": "climate", "time": 1_000_000, "tags": {"room": "a"}, "t": 1.5
         }  # fmt: skip
-        assert found[3].value["on"] is True
+        (last,) = [each.value for each in found if each.value["tags"]["room"] == "c"]
+        assert last["on"] is True
         assert (found[0].topic, found[0].timestamp) == ("i-climate", 1)
         kept = source.commit()
         assert list(kept.values()) == [{"time": 2_000_000}]
