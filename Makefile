@@ -219,7 +219,7 @@ tools:
 PARTS := $(CURDIR)/.cache/parts
 .PHONY: parts connectors elasticsearch
 JAVA_PARTS := $(foreach each,cassandra hdfs neo4j,$(PARTS)/$(each)/.copied)
-parts: elasticsearch $(JAVA_PARTS) $(PARTS)/bin/minio $(PARTS)/bin/ferretdb   ## fetch and build servers for connectors (minutes)
+parts: elasticsearch $(JAVA_PARTS) $(PARTS)/bin/minio $(PARTS)/bin/ferretdb $(PARTS)/bin/influxd   ## fetch and build servers for connectors (minutes)
 	@# Not in `make tools`: Debian starts an SSH server that is installed.
 	@[ -x /usr/sbin/sshd ] || echo "no sshd here: apt-get install openssh-server adds the test of SFTP"
 elasticsearch: $(PARTS)/elasticsearch-6.8.23.zip
@@ -233,6 +233,8 @@ $(PARTS)/%/.copied: tests/java/parts/%.xml
 	  -DincludeScope=runtime -DoutputDirectory=$(@D) && touch $@; }
 $(PARTS)/bin/minio:
 	@! command -v go >/dev/null || GOBIN=$(PARTS)/bin go install github.com/minio/minio@latest
+$(PARTS)/bin/influxd:
+	@! command -v go >/dev/null || GOBIN=$(PARTS)/bin go install github.com/influxdata/influxdb/cmd/influxd@v1.8.10
 $(PARTS)/bin/ferretdb: tests/go/ferretdb/main.go
 	@mkdir -p $(PARTS)/ferretdb && cp $< $(PARTS)/ferretdb
 	@! command -v go >/dev/null || { cd $(PARTS)/ferretdb && { [ -f go.mod ] || go mod init ferret; } \

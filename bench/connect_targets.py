@@ -1,23 +1,20 @@
-"""Connect between topics, PostgreSQL and S3: `python -m bench.connect_targets [--records 50000]`.
+"""The flows of `bench.connect` to other systems: PostgreSQL, S3, and the changes of a table.
 
-A standalone worker in a process of its own copies records of about `--size` bytes: a topic to a
+A standalone worker in a process of its own copies records of about `size` bytes: a topic to a
 table (JDBC sink, insert), a topic to objects (S3 sink, JSON and Parquet), and the changes of a
-table to a topic (change data capture). Values are JSON with schemas. Printed: records a second from
-the first to the last, and records per second of the worker's CPU.
+table to a topic (change data capture). Values are JSON with schemas.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from bench.connect import cpu_s, report, worker
+from bench.connect import Flow, Results, cpu_s, worker
 from moldau.client import Consumer, Producer
 from moldau.testing import Broker
 
@@ -53,9 +50,9 @@ def fill(broker: Broker, topic: str, count: int, size: int) -> None:
 
 
 def measure(
-    what: str, broker: Broker, folder: Path, config: dict[str, str], count: int, size: int,
+    broker: Broker, folder: Path, config: dict[str, str], count: int, size: int,
     arrived: Callable[[], int],
-) -> None:  # fmt: skip
+) -> Flow:  # fmt: skip
     with worker("moldau", broker.bootstrap_servers, folder, config) as (process, start_s):
         while not arrived():
             time.sleep(0.005)
@@ -63,10 +60,10 @@ def measure(
         while arrived() < count:
             time.sleep(0.02)
         took_s, cpu = time.perf_counter() - first, cpu_s(process) - cpu_before
-        report(what, count - before, size, start_s, took_s, max(cpu, 0.01))
+        return Flow(count - before, size, start_s, max(took_s, 0.001), max(cpu, 0.01))
 
 
-def to_postgres(broker: Broker, folder: Path, database: Postgres, count: int, size: int) -> None:
+def to_postgres(broker: Broker, folder: Path, database: Postgres, count: int, size: int) -> Flow:
     with database.connect(autocommit=True) as connection:
         connection.execute(
             "CREATE TABLE orders (id BIGINT, name TEXT, price DOUBLE PRECISION, note TEXT)"
@@ -81,14 +78,14 @@ def to_postgres(broker: Broker, folder: Path, database: Postgres, count: int, si
             found: Any = connection.execute("SELECT count(*) FROM orders").fetchone()
             return int(found[0])
 
-        measure("topic to PostgreSQL", broker, folder, config, count, size, arrived)
+        return measure(broker, folder, config, count, size, arrived)
 
 
-def to_s3(broker: Broker, folder: Path, storage: Minio, count: int, size: int, kind: str) -> None:
+def to_s3(broker: Broker, folder: Path, storage: Minio, count: int, size: int, kind: str) -> Flow:
     from pyarrow import fs
 
     bucket, files = storage.bucket(), storage.files()
-    flush = 5000
+    flush = 2000
     config = {
         "name": f"objects-{kind}", "connector.class": "S3Sink", "topics": "orders", **JSON,
         "format.class": kind, "flush.size": str(flush), **storage.config(bucket),
@@ -99,10 +96,10 @@ def to_s3(broker: Broker, folder: Path, storage: Minio, count: int, size: int, k
         found = files.get_file_info(fs.FileSelector(bucket, recursive=True))
         return flush * sum(each.type == fs.FileType.File for each in found)
 
-    measure(f"topic to S3, {kind}", broker, folder, config, count // flush * flush, size, arrived)
+    return measure(broker, folder, config, count // flush * flush, size, arrived)
 
 
-def from_postgres(broker: Broker, folder: Path, database: Postgres, count: int, size: int) -> None:
+def from_postgres(broker: Broker, folder: Path, database: Postgres, count: int, size: int) -> Flow:
     broker.create_topic("bench.public.changes", 1)
     with database.connect(autocommit=True) as connection:
         connection.execute("CREATE TABLE changes (id BIGINT PRIMARY KEY, name TEXT, note TEXT)")
@@ -120,32 +117,24 @@ def from_postgres(broker: Broker, folder: Path, database: Postgres, count: int, 
     }  # fmt: skip
     at = ("bench.public.changes", 0)
     with Consumer(bootstrap_servers=broker.bootstrap_servers) as consumer:
-        measure("change data capture", broker, folder, config, count, size,
-                lambda: consumer.end_offsets([at])[at])  # fmt: skip
+        return measure(broker, folder, config, count, size, lambda: consumer.end_offsets([at])[at])
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--records", type=int, default=50_000)
-    parser.add_argument("--size", type=int, default=100)
-    options = parser.parse_args()
-    count, size = options.records, options.size
-    with tempfile.TemporaryDirectory(prefix="bench-connect-") as name, Broker() as broker:
-        folder = Path(name)
-        fill(broker, "orders", count, size)
-        if why := postgres_missing():
-            print(f"PostgreSQL is left out: {why}")
-        else:
-            with running_postgres() as database:
-                to_postgres(broker, folder, database, count, size)
-                from_postgres(broker, folder, database, count, size)
-        if why := minio_missing():
-            print(f"S3 is left out: {why}")
-        else:
-            with running_minio() as storage:
-                for kind in ("JsonFormat", "ParquetFormat"):
-                    to_s3(broker, folder, storage, count, size, kind)
-
-
-if __name__ == "__main__":
-    main()
+def all_targets(broker: Broker, folder: Path, count: int, size: int, results: Results) -> None:
+    """Those whose servers are here; the others are named."""
+    fill(broker, "orders", count, size)
+    if why := postgres_missing():
+        print(f"PostgreSQL is left out: {why}")
+    else:
+        with running_postgres() as database:
+            found = to_postgres(broker, folder, database, count, size)
+            results.flow("topic to PostgreSQL", "moldau", found)
+            found = from_postgres(broker, folder, database, count, size)
+            results.flow("change data capture", "moldau", found)
+    if why := minio_missing():
+        print(f"S3 is left out: {why}")
+    else:
+        with running_minio() as storage:
+            for kind in ("JsonFormat", "ParquetFormat"):
+                found = to_s3(broker, folder, storage, count, size, kind)
+                results.flow(f"topic to S3, {kind}", "moldau", found)

@@ -18,18 +18,32 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.TimeZone;
 import java.util.TreeMap;
+import org.apache.kafka.connect.connector.ConnectRecord;
 import org.apache.kafka.connect.data.Field;
 import org.apache.kafka.connect.data.Schema;
 import org.apache.kafka.connect.data.SchemaAndValue;
+import org.apache.kafka.connect.data.SchemaBuilder;
 import org.apache.kafka.connect.data.Struct;
 import org.apache.kafka.connect.data.Values;
+import org.apache.kafka.connect.header.ConnectHeaders;
 import org.apache.kafka.connect.json.JsonConverter;
+import org.apache.kafka.connect.sink.SinkRecord;
 import org.apache.kafka.connect.source.SourceRecord;
+import org.apache.kafka.connect.storage.Converter;
+import org.apache.kafka.connect.storage.SimpleHeaderConverter;
 import org.apache.kafka.connect.transforms.Transformation;
+import org.apache.kafka.connect.transforms.predicates.Predicate;
+import org.apache.kafka.common.record.TimestampType;
 
-/** What Kafka's own classes make of cases: a file with one in JSON per line, an answer per line. */
+/**
+ * What Kafka's own classes make of cases: a file with one in JSON per line, an answer per line.
+ * Records, schemas and values of cases with an `input` are written as in the shared vectors.
+ */
 public class ConnectAnswers {
-    private static final ObjectMapper JSON = new ObjectMapper();
+    private static final ObjectMapper JSON = new ObjectMapper()
+        .enable(com.fasterxml.jackson.databind.DeserializationFeature.USE_BIG_DECIMAL_FOR_FLOATS);
+    private static final String DATA = "org.apache.kafka.connect.data.";
+    private static final String TRANSFORMS = "org.apache.kafka.connect.transforms.";
     private static final JsonNodeFactory NODES = JsonNodeFactory.instance;
 
     public static void main(String[] arguments) throws Exception {
@@ -45,6 +59,7 @@ public class ConnectAnswers {
                 } catch (Exception error) {
                     answer.removeAll();
                     answer.put("error", error.getClass().getSimpleName());
+                    answer.put("message", error.getMessage());
                 }
                 out.println(JSON.writeValueAsString(answer));
             }
@@ -67,8 +82,248 @@ public class ConnectAnswers {
                 byte[] back = converter.fromConnectData("t", found.schema(), found.value());
                 into.put("back", back == null ? null : new String(back, StandardCharsets.UTF_8));
             }
+            case "values_to_string" -> {
+                SchemaAndValue data = both(given.get("input"));
+                into.put("text", Values.convertToString(data.schema(), data.value()));
+            }
+            case "header_to_connect" -> {
+                byte[] text = rawBytes(given.get("input"));
+                SchemaAndValue found = new SimpleHeaderConverter().toConnectHeader("t", "h", text);
+                put(into, found.schema(), found.value());
+            }
+            case "connect_to_header" -> {
+                SchemaAndValue data = both(given.get("input"));
+                into.set("bytes", value(new SimpleHeaderConverter()
+                    .fromConnectHeader("t", "h", data.schema(), data.value())));
+            }
+            case "converter_to_connect" -> {
+                SchemaAndValue found = converter(given).toConnectData("t", rawBytes(given.get("input")));
+                put(into, found.schema(), found.value());
+            }
+            case "converter_from_connect" -> {
+                SchemaAndValue data = both(given.get("input"));
+                Converter converter = converter(given);
+                into.set("bytes", value(converter.fromConnectData("t", data.schema(), data.value())));
+            }
+            case "predicate" -> predicate(given, into);
+            case "record" -> {
+                ConnectRecord<?> record = record(given.get("input"));
+                transformRecord(given, record, into);
+            }
             default -> transform(given, into);
         }
+    }
+
+    private static Converter converter(JsonNode given) throws Exception {
+        Class<?> kind = Class.forName(given.get("converter").asText());
+        Converter made = (Converter) kind.getDeclaredConstructor().newInstance();
+        made.configure(config(given.get("config")), given.path("key").asBoolean());
+        return made;
+    }
+
+    @SuppressWarnings("unchecked")
+    private static void predicate(JsonNode given, ObjectNode into) throws Exception {
+        Class<?> kind = Class.forName(TRANSFORMS + "predicates." + given.get("predicate").asText());
+        Predicate<SourceRecord> made =
+            (Predicate<SourceRecord>) kind.getDeclaredConstructor().newInstance();
+        made.configure(config(given.get("config")));
+        into.put("found", made.test((SourceRecord) record(given.get("input"))));
+    }
+
+    @SuppressWarnings("unchecked")
+    private static <R extends ConnectRecord<R>> void transformRecord(
+            JsonNode given, ConnectRecord<?> record, ObjectNode into) throws Exception {
+        Class<?> kind = Class.forName(TRANSFORMS + given.get("smt").asText());
+        try (Transformation<R> made =
+                (Transformation<R>) kind.getDeclaredConstructor().newInstance()) {
+            made.configure(config(given.get("config")));
+            put(into, made.apply((R) record));
+        }
+    }
+
+    private static void put(ObjectNode into, ConnectRecord<?> found) {
+        if (found == null) {
+            into.putNull("dropped");
+            return;
+        }
+        into.put("topic", found.topic());
+        into.put("timestamp", found.timestamp());
+        put(into.putObject("key"), found.keySchema(), found.key());
+        put(into.putObject("value"), found.valueSchema(), found.value());
+        ArrayNode headers = into.putArray("headers");
+        found.headers().forEach(each ->
+            put(headers.addObject().put("key", each.key()), each.schema(), each.value()));
+    }
+
+    // Cases as the shared vectors write them.
+
+    private static ConnectRecord<?> record(JsonNode given) {
+        SchemaAndValue key = both(given.get("key"));
+        SchemaAndValue value = both(given.get("value"));
+        String topic = given.get("topic").isNull() ? null : given.get("topic").asText();
+        Integer partition = given.hasNonNull("partition") ? given.get("partition").asInt() : null;
+        Long at = given.hasNonNull("timestamp") ? given.get("timestamp").asLong() : null;
+        ConnectHeaders headers = new ConnectHeaders();
+        given.path("headers").forEach(each -> {
+            SchemaAndValue data = both(each);
+            headers.add(each.get("key").asText(), data.value(), data.schema());
+        });
+        if (given.path("kind").asText().equals("sink")) {
+            return new SinkRecord(topic, partition == null ? 0 : partition, key.schema(),
+                key.value(), value.schema(), value.value(), given.get("offset").asLong(), at,
+                TimestampType.CREATE_TIME, headers);
+        }
+        return new SourceRecord(null, null, topic, partition, key.schema(), key.value(),
+            value.schema(), value.value(), at, headers);
+    }
+
+    private static SchemaAndValue both(JsonNode node) {
+        if (node == null || node.isNull()) {
+            return SchemaAndValue.NULL;
+        }
+        Schema schema = schemaOf(node.get("schema"));
+        return new SchemaAndValue(schema, valueOf(schema, node.get("value")));
+    }
+
+    private static Schema schemaOf(JsonNode node) {
+        if (node == null || node.isNull()) {
+            return null;
+        }
+        if (node.isTextual()) {
+            String name = node.asText();
+            boolean optional = name.endsWith("?");
+            SchemaBuilder made = new SchemaBuilder(
+                Schema.Type.valueOf(name.replace("?", "").toUpperCase(Locale.ROOT)));
+            return optional ? made.optional().build() : made.build();
+        }
+        SchemaBuilder made = switch (node.get("type").asText()) {
+            case "array" -> SchemaBuilder.array(schemaOf(node.get("items")));
+            case "map" -> SchemaBuilder.map(schemaOf(node.get("keys")), schemaOf(node.get("values")));
+            default -> new SchemaBuilder(
+                Schema.Type.valueOf(node.get("type").asText().toUpperCase(Locale.ROOT)));
+        };
+        if (node.path("optional").asBoolean()) {
+            made.optional();
+        }
+        if (node.hasNonNull("name")) {
+            made.name(node.get("name").asText());
+        }
+        if (node.hasNonNull("version")) {
+            made.version(node.get("version").asInt());
+        }
+        if (node.hasNonNull("doc")) {
+            made.doc(node.get("doc").asText());
+        }
+        node.path("parameters").fields().forEachRemaining(
+            each -> made.parameter(each.getKey(), each.getValue().asText()));
+        node.path("fields").forEach(
+            each -> made.field(each.get("field").asText(), schemaOf(each.get("schema"))));
+        if (node.hasNonNull("default")) {
+            made.defaultValue(valueOf(made, node.get("default")));
+        }
+        return made.build();
+    }
+
+    private static Object valueOf(Schema schema, JsonNode node) {
+        if (schema == null) {
+            return plain(node);
+        }
+        if (node == null || node.isNull()) {
+            return null;
+        }
+        if (schema.name() != null && schema.name().startsWith(DATA)) {
+            return schema.name().endsWith("Decimal")
+                ? new BigDecimal(node.asText()) : new java.util.Date(node.asLong());
+        }
+        return switch (schema.type()) {
+            case INT8 -> (byte) node.asLong();
+            case INT16 -> (short) node.asLong();
+            case INT32 -> (int) node.asLong();
+            case INT64 -> node.asLong();
+            case FLOAT32 -> Float.valueOf(node.asText());
+            case FLOAT64 -> Double.valueOf(node.asText());
+            case BOOLEAN -> node.asBoolean();
+            case STRING -> node.asText();
+            case BYTES -> Base64.getDecoder().decode(node.asText());
+            case ARRAY -> {
+                List<Object> items = new ArrayList<>();
+                node.forEach(each -> items.add(valueOf(schema.valueSchema(), each)));
+                yield items;
+            }
+            case MAP -> {
+                Map<Object, Object> map = new HashMap<>();
+                if (node.isObject()) {
+                    node.fields().forEachRemaining(each ->
+                        map.put(each.getKey(), valueOf(schema.valueSchema(), each.getValue())));
+                } else {
+                    node.forEach(each -> map.put(valueOf(schema.keySchema(), each.get(0)),
+                        valueOf(schema.valueSchema(), each.get(1))));
+                }
+                yield map;
+            }
+            case STRUCT -> {
+                Struct made = new Struct(schema);
+                for (Field each : schema.fields()) {
+                    if (node.hasNonNull(each.name())) {
+                        made.put(each.name(), valueOf(each.schema(), node.get(each.name())));
+                    }
+                }
+                yield made;
+            }
+        };
+    }
+
+    private static Object plain(JsonNode node) {
+        if (node == null || node.isNull()) {
+            return null;
+        }
+        if (node.isTextual()) {
+            return node.asText();
+        }
+        if (node.isBoolean()) {
+            return node.asBoolean();
+        }
+        if (node.isIntegralNumber()) {
+            return node.asLong();
+        }
+        if (node.isNumber()) {
+            return node.asDouble();
+        }
+        if (node.isArray()) {
+            List<Object> items = new ArrayList<>();
+            node.forEach(each -> items.add(plain(each)));
+            return items;
+        }
+        if (node.size() == 1 && node.fieldNames().next().startsWith("$")) {
+            JsonNode inner = node.elements().next();
+            return switch (node.fieldNames().next()) {
+                case "$int8" -> (byte) inner.asInt();
+                case "$int16" -> (short) inner.asInt();
+                case "$int32" -> inner.asInt();
+                case "$float32" -> Float.valueOf(inner.asText());
+                case "$float64" -> Double.valueOf(inner.asText());
+                case "$bytes" -> Base64.getDecoder().decode(inner.asText());
+                case "$decimal" -> new BigDecimal(inner.asText());
+                case "$bigint" -> new java.math.BigInteger(inner.asText());
+                case "$date_ms" -> new java.util.Date(inner.asLong());
+                case "$pairs" -> {
+                    Map<Object, Object> map = new HashMap<>();
+                    inner.forEach(each -> map.put(plain(each.get(0)), plain(each.get(1))));
+                    yield map;
+                }
+                default -> throw new IllegalStateException(node.toString());
+            };
+        }
+        Map<Object, Object> map = new HashMap<>();
+        node.fields().forEachRemaining(each -> map.put(each.getKey(), plain(each.getValue())));
+        return map;
+    }
+
+    private static byte[] rawBytes(JsonNode node) {
+        if (node.isNull()) {
+            return null;
+        }
+        return node.isTextual() ? bytes(node) : Base64.getDecoder().decode(node.get("$bytes").asText());
     }
 
     @SuppressWarnings("unchecked")
@@ -81,28 +336,20 @@ public class ConnectAnswers {
         SourceRecord record = new SourceRecord(
             null, null, given.get("topic").asText(), 0, key.schema(), key.value(), value.schema(),
             value.value(), timestamp);
-        String name = "org.apache.kafka.connect.transforms." + given.get("smt").asText();
-        Object made = Class.forName(name).getDeclaredConstructor().newInstance();
+        Class<?> kind = Class.forName(TRANSFORMS + given.get("smt").asText());
+        Object made = kind.getDeclaredConstructor().newInstance();
         try (Transformation<SourceRecord> transform = (Transformation<SourceRecord>) made) {
             transform.configure(config(given.get("config")));
-            SourceRecord found = transform.apply(record);
-            if (found == null) {
-                into.putNull("dropped");
-                return;
-            }
-            into.put("topic", found.topic());
-            into.put("timestamp", found.timestamp());
-            put(into.putObject("key"), found.keySchema(), found.key());
-            put(into.putObject("value"), found.valueSchema(), found.value());
-            ArrayNode headers = into.putArray("headers");
-            found.headers().forEach(each ->
-                put(headers.addObject().put("key", each.key()), each.schema(), each.value()));
+            put(into, transform.apply(record));
         }
     }
 
     private static Map<String, String> config(JsonNode node) {
         Map<String, String> found = new HashMap<>();
-        node.fields().forEachRemaining(each -> found.put(each.getKey(), each.getValue().asText()));
+        if (node != null) {
+            node.fields().forEachRemaining(
+                each -> found.put(each.getKey(), each.getValue().asText()));
+        }
         return found;
     }
 

@@ -27,14 +27,15 @@ import tempfile
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from moldau.client import Consumer, Producer
 from moldau.config import dump_properties
 from support import minio, postgres
-from support.connect_workers import call, distributed_settings
+from support.connect_workers import call, distributed_settings, is_healthy
 from support.minio import Minio
 from support.ports import free_port
 from support.postgres import Postgres
@@ -273,6 +274,7 @@ class S3Flow(Flow):
         self.minio = Minio(f"http://127.0.0.1:{self._port}")
         self._start()
         self._bucket = self.minio.bucket()
+        self._counted: dict[str, int] = {}
         self._producer: Producer = Producer(bootstrap_servers=self.bootstrap)
 
     def _start(self) -> None:
@@ -294,25 +296,28 @@ class S3Flow(Flow):
             self._producer.send("numbers", json.dumps({"id": number}).encode(), partition=0)
         self._producer.flush()
 
-    def _objects(self) -> list[int]:
+    def _objects(self, known: Collection[str] = ()) -> dict[str, list[int]]:
+        """The numbers in each object that is not known."""
         from pyarrow import fs
 
         files = self.minio.files()
-        found: list[int] = []
+        found: dict[str, list[int]] = {}
         for each in files.get_file_info(fs.FileSelector(self._bucket, recursive=True)):
-            if each.type == fs.FileType.File:
+            if each.type == fs.FileType.File and each.path not in known:
                 with files.open_input_stream(each.path) as data:
-                    found += [json.loads(line)["id"] for line in data.read().splitlines()]
+                    lines = data.read().splitlines()
+                found[each.path] = [json.loads(line)["id"] for line in lines]
         return found
 
     def arrived(self) -> int:
-        try:
-            return len(self._objects())
-        except OSError:
-            return 0
+        # Each object is read once: there are thousands in the end, and this is asked all the time.
+        with contextlib.suppress(OSError):
+            fresh = self._objects(self._counted)
+            self._counted |= {path: len(numbers) for path, numbers in fresh.items()}
+        return sum(self._counted.values())
 
     def check(self) -> None:
-        found = sorted(self._objects())
+        found = sorted(each for numbers in self._objects().values() for each in numbers)
         assert found == list(range(self.fed)), _difference(found, self.fed)
 
     def kill_target(self) -> None:
@@ -326,7 +331,7 @@ class S3Flow(Flow):
 
 
 def _difference(found: list[int], count: int) -> str:
-    doubles = sorted({each for each in found if found.count(each) > 1})[:20]
+    doubles = sorted(each for each, times in Counter(found).items() if times > 1)[:20]
     missing = sorted(set(range(count)) - set(found))[:20]
     return f"{len(found)} arrived of {count}: missing {missing}, twice {doubles}"
 
@@ -397,13 +402,6 @@ class Workers:
     def close(self) -> None:
         for each in self._workers:
             each.kill()
-
-
-def is_healthy(url: str) -> bool:
-    try:
-        return call(url, "GET", "/health").status == 200
-    except OSError:
-        return False
 
 
 FLOWS: dict[str, type[Flow]] = {each.name: each for each in (JdbcFlow, S3Flow, CdcFlow)}
@@ -479,8 +477,15 @@ def _flows_on(flow: Flow, workers: Workers | SparkWorkers) -> None:
         )
     except AssertionError as error:
         flow.raise_failure()
-        states = [call(url, "GET", "/connectors?expand=status").body for url in workers.urls]
+        states = [_states(url) for url in workers.urls]
         raise AssertionError(f"{error}: {json.dumps(states, indent=1)}") from None
+
+
+def _states(url: str) -> Any:
+    try:
+        return call(url, "GET", "/connectors?expand=status").body
+    except OSError as error:
+        return f"{url}: {error}"
 
 
 def main() -> int:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 from moldau.config import dump_properties
 from moldau.spark.hosting.places import ApplicationPlaces
 from support.cli import moldau_cli
+from support.connect_workers import is_healthy
 from support.ports import free_port
 from support.streams_on_spark import SECONDS_MAX, SparkDeployment
 from support.waiting import eventually
@@ -36,6 +38,8 @@ class SparkWorkers:
         words = ("connect", "start", str(self._file), "--instances", str(INSTANCES))
         answer = moldau_cli(*words, "--data", str(self._deployment.folder))
         assert answer.status == 0, answer.err
+        for url in self.urls:
+            eventually(partial(is_healthy, url), what=f"the worker {url}", seconds_max=SECONDS_MAX)
 
     def kill(self, number: int) -> None:
         """Kill the process of an instance; Spark starts it again."""

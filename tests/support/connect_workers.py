@@ -77,6 +77,13 @@ def call(url: str, method: str, path: str, body: Any = None) -> Answered:
         return _answered(error.code, error.read(), error.headers)
 
 
+def is_healthy(url: str) -> bool:
+    try:
+        return call(url, "GET", "/health").status == 200
+    except OSError:
+        return False
+
+
 def _answered(status: int, data: bytes, headers: Any) -> Answered:
     try:
         body = json.loads(data) if data else None

@@ -130,8 +130,11 @@ class ListOf:
             raise ConfigError.invalid(key, value, "values must not be null")
         shown = ",".join(value)
         if not value and not self.empty_allowed:
-            raise ConfigError.invalid(
-                key, shown, f"must not be empty. Valid values include: {self.allowed or 'any name'}"
+            allowed = self.allowed or "any non-empty value"
+            raise ConfigError(
+                f"Configuration '{key}' must not be empty. Valid values include: {allowed}",
+                key=key,
+                value=shown,
             )
         for entry in value:
             if self.words and entry not in self.words:

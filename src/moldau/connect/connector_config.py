@@ -70,6 +70,8 @@ def _common() -> ConfigDef:
          "A name for the connector that is unique in the cluster."),
         ("connector.class", Kind.STRING, None, None, high, COMMON, Width.LONG, "Connector class",
          "The connector: its full class name or its short name, such as FileStreamSink."),
+        ("connector.plugin.version", Kind.STRING, None, VERSION_RANGE, medium, COMMON, Width.MEDIUM,
+         "Connector version", "The version of the connector."),
         ("tasks.max", Kind.INT, 1, Range(1), high, COMMON, Width.SHORT, "Tasks max",
          "How many tasks the connector may have at most."),
         ("tasks.max.enforce", Kind.BOOLEAN, True, None, low, COMMON, Width.SHORT,
@@ -95,8 +97,6 @@ def _common() -> ConfigDef:
         ("config.action.reload", Kind.STRING, "restart", OneOf(("none", "restart")), low, COMMON,
          Width.MEDIUM, "Reload Action",
          "What to do when a config provider says that a value has expired."),
-        ("connector.plugin.version", Kind.STRING, None, VERSION_RANGE, medium, COMMON, Width.MEDIUM,
-         "Connector version", "The version of the connector."),
         ("errors.retry.timeout", Kind.LONG, 0, None, medium, ERRORS, Width.MEDIUM,
          "Retry Timeout for Errors",
          "For how many milliseconds a failed step is tried again: 0 not at all, -1 for ever."),
@@ -111,7 +111,8 @@ def _common() -> ConfigDef:
         ("errors.log.include.messages", Kind.BOOLEAN, False, None, medium, ERRORS, Width.SHORT,
          "Log Error Details", "Whether the log has the record that failed."),
     )  # fmt: skip
-    for name, kind, default, validator, importance, group, width, display, doc in rows:
+    for number, row in enumerate(rows, 1):
+        name, kind, default, validator, importance, group, width, display, doc = row
         attributes = {
             "validator": validator,
             "importance": importance,
@@ -120,6 +121,9 @@ def _common() -> ConfigDef:
             "display_name": display,
             "doc": doc,
         }
+        if group != ERRORS:
+            # As in Kafka, those of the first groups are counted together.
+            attributes["order"] = number
         if name in ("name", "connector.class"):
             found.define(name, kind, **attributes)
         else:
@@ -173,6 +177,7 @@ def _sink() -> ConfigDef:
         group=COMMON,
         width=Width.LONG,
         display_name="Topics",
+        order=4,
         doc="The topics to read.",
     ).define(
         "topics.regex",
@@ -182,6 +187,7 @@ def _sink() -> ConfigDef:
         importance=Importance.HIGH,
         group=COMMON,
         width=Width.LONG,
+        order=4,
         display_name="Topics regex",
         doc="A regular expression for the topics to read, instead of topics.",
     )
@@ -219,6 +225,7 @@ def _source() -> ConfigDef:
         group=EXACTLY_ONCE,
         width=Width.SHORT,
         display_name="Exactly once support",
+        order=2,
         doc="required: the connector is refused unless its records are exactly once.",
     ).define(
         "transaction.boundary",
@@ -229,6 +236,7 @@ def _source() -> ConfigDef:
         group=EXACTLY_ONCE,
         width=Width.SHORT,
         display_name="Transaction Boundary",
+        order=3,
         doc="When transactions are committed: after each poll, by time, or as the connector says.",
     ).define(
         "transaction.boundary.interval.ms",
@@ -239,6 +247,7 @@ def _source() -> ConfigDef:
         group=EXACTLY_ONCE,
         width=Width.SHORT,
         display_name="Transaction boundary interval",
+        order=4,
         doc="The time between commits with transaction.boundary=interval; the worker's "
         "offset.flush.interval.ms if it is not set.",
     ).define(

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-__all__ = ["ENTRY_POINT_GROUP", "PLUGIN_VERSION", "PluginInfo", "Plugins"]
+__all__ = ["ENTRY_POINT_GROUP", "PLUGIN_VERSION", "NoSuchPlugin", "PluginInfo", "Plugins"]
 
 ENTRY_POINT_GROUP = "moldau.connect"
 #: After `connector.`, `key.converter.`, `transforms.NAME.` and so on.
@@ -84,6 +84,10 @@ class _Candidate:
         return self.given_version or _version(self.load())
 
 
+class NoSuchPlugin(ConnectError):
+    """No plug-in has the name that a configuration has."""
+
+
 class Plugins:
     """All plug-ins of this process, and those of the roots in `paths` (`plugin.path`)."""
 
@@ -121,13 +125,13 @@ class Plugins:
         found = self._chosen(class_name.strip(), kinds, version).load()
         if not any(issubclass(found, _BASES[kind]) for kind in kinds):
             wanted = " or ".join(_BASES[kind].__name__ for kind in kinds)
-            raise ConnectError(f"{class_name} is no {wanted}, so it cannot be used as one")
+            raise ConnectError(f"Class {class_name} does not implement the {wanted} interface")
         return found
 
     def _chosen(self, name: str, kinds: tuple[PluginKind, ...], version: str | None) -> _Candidate:
         found = self._candidates(name)
         if not found:
-            raise ConnectError(self._not_found(name, kinds))
+            raise NoSuchPlugin(self._not_found(name, kinds))
         try:
             wanted = parse_range(version)
         except VersionError as error:

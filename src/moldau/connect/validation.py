@@ -3,8 +3,10 @@ REST reports it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any
 
 from moldau.config import did_you_mean
@@ -42,7 +44,7 @@ from moldau.connect.machine.dialects import (
     translated,
     translates,
 )
-from moldau.connect.plugins import PLUGIN_VERSION, Plugins, named_plugin
+from moldau.connect.plugins import PLUGIN_VERSION, NoSuchPlugin, Plugins, named_plugin
 from moldau.connect.runtime.clients import override_errors
 
 __all__ = ["Validated", "key_info", "validate_connector"]
@@ -94,7 +96,7 @@ def key_info(key: ConfigKey) -> dict[str, Any]:
         "width": key.width.value,
         "display_name": key.display_name or key.name,
         "dependents": list(key.dependents),
-        "order": key.order,
+        "order_in_group": key.order,
     }
 
 
@@ -119,8 +121,10 @@ def validate_connector(
     *,
     policy: str = "All",
     exactly_once: bool = False,
+    worker: Mapping[str, str] = MappingProxyType({}),
 ) -> Validated:
-    """Raises ConnectError if the connector's class is missing or not known."""
+    """Raises ConnectError if the connector's class is missing or not known. What the connector
+    does not set is shown as the worker has it."""
     class_name = config.get("connector.class")
     if class_name is None:
         shown = ", ".join(f"{key}={each}" for key, each in config.items())
@@ -131,14 +135,17 @@ def validate_connector(
     is_sink = isinstance(connector, SinkConnector)
     common = (SINK if is_sink else source_config(given)).including()
     _enrich(common, given, plugins)
+    _set_defaults(common, given, plugins, worker)
     values = {each.name: each for each in common.validate(given)}
     own = connector.config()
     definition = common.including(own)
+    _add_converters(definition, values, given, plugins)
     for each in connector.validate(given):
         _merge(values, each)
     found = Validated(class_name, definition, values, connector)
     for key, text in config.items():
         if text is None:
+            _forget_default(found, key)
             for message in definition[key].null_errors(None) if key in definition else ():
                 _error(found, key, message)
             _error(found, key, "Null value can not be supplied as the configuration value.")
@@ -193,58 +200,84 @@ def _enrich_alias(
     alias: str,
 ) -> None:
     prefix = f"{what}.{alias}."
+    title = kind.value.capitalize()
     definition.define(
         f"{prefix}type",
         Kind.CLASS,
         importance=Importance.HIGH,
         group=group,
+        order=0,
         width=Width.LONG,
-        display_name=f"{kind.value.capitalize()} type for {alias}",
+        display_name=f"{title} type for {alias}",
+        recommender=_Known(tuple(_classes(plugins, kind))),
         doc=f"The class of the {kind.value} {alias}.",
     )
+    version = given.get(prefix + PLUGIN_VERSION)
+    name = given.get(f"{prefix}type", "")
     definition.define(
         prefix + PLUGIN_VERSION,
         Kind.STRING,
-        None,
+        plugins.version_of(name) if name else None,
         validator=VERSION_RANGE,
-        importance=Importance.MEDIUM,
+        importance=Importance.HIGH,
         group=group,
+        order=1,
         width=Width.LONG,
-        display_name=f"{kind.value.capitalize()} plugin version for {alias}",
+        display_name=f"{title} version for {alias}",
         doc=f"The version of the {kind.value} {alias}, or a range of versions.",
     )
+    if not name.startswith(PYTHON_PREFIX):
+        try:
+            own: ConfigDef = plugins.find(name, [kind], version).config()
+        except ConnectError:
+            return
+        _include(definition, own, prefix, group)
     if what == "transforms":
-        definition.define(
-            f"{prefix}predicate",
-            Kind.STRING,
-            None,
-            importance=Importance.MEDIUM,
-            group=group,
-            width=Width.LONG,
-            display_name="Predicate",
-            doc="The name of a predicate that decides whether the transformation applies.",
-        ).define(
-            f"{prefix}negate",
-            Kind.BOOLEAN,
-            False,
-            importance=Importance.MEDIUM,
-            group=group,
-            width=Width.SHORT,
-            display_name="Negate",
-            doc="Whether the transformation applies where the predicate does not.",
-        )
-    name = given.get(f"{prefix}type", "")
-    if not name or name.startswith(PYTHON_PREFIX):
-        return
-    try:
-        own: ConfigDef = plugins.find(name, [kind], given.get(prefix + PLUGIN_VERSION)).config()
-    except ConnectError:
-        return
-    _include(definition, own, prefix, group)
+        _define_predicate(definition, prefix, group)
 
 
-def _include(definition: ConfigDef, own: ConfigDef, prefix: str, group: str) -> None:
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """Recommends classes that there are."""
+
+    names: tuple[str, ...]
+
+    def valid_values(self, name: str, values: Mapping[str, Any]) -> Sequence[Any]:
+        return self.names
+
+    def visible(self, name: str, values: Mapping[str, Any]) -> bool:
+        return True
+
+
+def _classes(plugins: Plugins, kind: PluginKind) -> list[str]:
+    return sorted({each.class_name for each in plugins.list() if each.kind is kind})
+
+
+def _define_predicate(definition: ConfigDef, prefix: str, group: str) -> None:
+    definition.define(
+        f"{prefix}negate",
+        Kind.BOOLEAN,
+        False,
+        importance=Importance.MEDIUM,
+        group=group,
+        display_name="negate",
+        doc="Whether the transformation applies where the predicate does not.",
+    ).define(
+        f"{prefix}predicate",
+        Kind.STRING,
+        None,
+        importance=Importance.MEDIUM,
+        group=group,
+        display_name="predicate",
+        doc="The name of a predicate that decides whether the transformation applies.",
+    )
+
+
+def _include(definition: ConfigDef, own: ConfigDef, prefix: str, group: str | None) -> None:
+    """Add settings with a prefix, in one group, or without one in their own groups."""
     for key in own.values():
+        if group is None and prefix + key.name not in definition:
+            definition.add(replace(key, name=prefix + key.name))
         if prefix + key.name not in definition:
             definition.define(
                 prefix + key.name,
@@ -260,12 +293,76 @@ def _include(definition: ConfigDef, own: ConfigDef, prefix: str, group: str) -> 
             )
 
 
+_CONVERTERS = {
+    "key": PluginKind.CONVERTER,
+    "value": PluginKind.CONVERTER,
+    "header": PluginKind.HEADER_CONVERTER,
+}
+_HEADER_CONVERTER = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
+
+
+def _set_defaults(
+    definition: ConfigDef, given: Mapping[str, str], plugins: Plugins, worker: Mapping[str, str]
+) -> None:
+    """What holds if the connector says nothing: the worker's converters, the versions there are."""
+    named = {"connector": given["connector.class"]}
+    for side in _CONVERTERS:
+        key = f"{side}.converter"
+        default = worker.get(key) or (_HEADER_CONVERTER if side == "header" else None)
+        definition.change(key, default=default)
+        named[key] = given.get(key) or default or ""
+    for prefix, name in named.items():
+        key = f"{prefix}.{PLUGIN_VERSION}"
+        version = plugins.version_of(name) if name else None
+        if key in definition and version is not None:
+            definition.change(key, default=version)
+
+
+def converter_type(own: ConfigDef) -> ConfigDef:
+    """The settings of a converter with the one that the worker itself sets."""
+    first = ConfigDef().define(
+        "converter.type",
+        Kind.STRING,
+        importance=Importance.LOW,
+        doc="What the converter is for: key, value or header. The worker sets it.",
+    )
+    return first.including(own)
+
+
+def _add_converters(
+    definition: ConfigDef,
+    values: dict[str, ConfigValue],
+    given: Mapping[str, str],
+    plugins: Plugins,
+) -> None:
+    """The settings of the converters that the connector names."""
+    for side, kind in _CONVERTERS.items():
+        key = f"{side}.converter"
+        values[key].recommended_values = _classes(plugins, kind)
+        if not given.get(key):
+            continue
+        prefix, own = f"{key}.", with_prefix(given, f"{key}.")
+        try:
+            found = plugins.find(given[key], [kind], own.pop(PLUGIN_VERSION, None))
+        except ConnectError:
+            continue
+        settings = converter_type(found.config())
+        _include(definition, settings, prefix, None)
+        for each in settings.validate({"converter.type": side, **own}):
+            each.name = prefix + each.name
+            values[each.name] = each
+
+
+def _forget_default(found: Validated, key: str) -> None:
+    """A setting that is given as null is neither missing nor its default."""
+    value = found.values.get(key)
+    if value is not None:
+        value.value = None
+        value.errors = [each for each in value.errors if not each.startswith("Missing required")]
+
+
 def _check_classes(found: Validated, given: Mapping[str, str], plugins: Plugins) -> None:
-    for side, kind in (
-        ("key", PluginKind.CONVERTER),
-        ("value", PluginKind.CONVERTER),
-        ("header", PluginKind.HEADER_CONVERTER),
-    ):
+    for side, kind in _CONVERTERS.items():
         key = f"{side}.converter"
         if given.get(key):
             _check_plugin(found, given, plugins, key, kind, with_prefix(given, f"{key}."))
@@ -312,7 +409,12 @@ def _check_plugin(
         prefix = key.removesuffix("type") if key.endswith(".type") else f"{key}."
         at = prefix + named if named and not str(named).startswith(prefix) else named or key
         if at not in found.definition or not found.values.get(at, ConfigValue(at)).errors:
-            _error(found, at if at in found.definition else key, str(error))
+            text = str(error)
+            if isinstance(error, NoSuchPlugin):
+                found.values[key].value = None
+                reason = f"Class {name} could not be found. {error}"
+                text = str(ConfigError.invalid(key, name, reason))
+            _error(found, at if at in found.definition else key, text)
     except Exception as error:
         _error(found, key, f"{type(error).__name__}: {error}")
 
@@ -332,8 +434,13 @@ def _check_aliases(found: Validated, given: Mapping[str, str]) -> None:
                 f"Invalid value {predicate} for configuration {prefix}predicate: it is not in "
                 f"predicates: {', '.join(predicates) or 'there are none'}",
             )
-        if predicate is None and given.get(f"{prefix}negate", "").lower() == "true":
-            _error(found, f"{prefix}negate", f"{prefix}negate is set without {prefix}predicate")
+        if predicate is None and f"{prefix}negate" in given:
+            _error(
+                found,
+                f"{prefix}type",
+                f"Config '{prefix}negate' was provided but there is no config '{prefix}predicate' "
+                "defining a predicate to be negated.",
+            )
 
 
 def _check_topics(found: Validated, given: Mapping[str, str]) -> None:
@@ -357,6 +464,20 @@ def _check_topics(found: Validated, given: Mapping[str, str]) -> None:
             f"The DLQ topic '{dead}' may not be included in the list of topics "
             f"('topics=[{', '.join(names)}]') consumed by the connector",
         )
+    if dead and regex and _matches(regex, dead):
+        _error(
+            found,
+            "topics.regex",
+            f"The DLQ topic '{dead}' may not be matched by the regex for the topics "
+            f"('topics.regex={regex}') consumed by the connector",
+        )
+
+
+def _matches(regex: str, topic: str) -> bool:
+    try:
+        return re.fullmatch(regex, topic) is not None
+    except re.error:
+        return False
 
 
 def _check_exactly_once(

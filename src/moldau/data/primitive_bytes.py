@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import datetime
 import struct
 from dataclasses import dataclass
 from decimal import Decimal
@@ -31,13 +32,17 @@ class NumberConverter:
     layout: struct.Struct
 
     def to_bytes(self, schema: Schema | None, value: Any) -> bytes | None:
+        if value is None:
+            return None
         try:
             validate_value(self.schema, value)
-        except DataError:
-            raise DataError(
-                f"Failed to serialize to {self.name} (was {type(value).__name__}): {value!r}"
-            ) from None
-        return None if value is None else self.layout.pack(value)
+            if schema is not None and schema.type is not self.schema.type:
+                # A number that would fit: Java's serializers take one type only.
+                raise DataError(schema.type.name)
+            return self.layout.pack(value)
+        except (DataError, OverflowError):
+            kind = type(value).__name__ if schema is None else schema.type.name
+            raise DataError(f"Failed to serialize to {self.name} (was {kind}): {value!r}") from None
 
     def from_bytes(self, data: bytes | None) -> SchemaAndValue:
         if data is None:
@@ -115,6 +120,8 @@ def java_text(value: Any) -> str:
             return json_text.double_text(value)
         case Decimal():
             return json_text.decimal_text(value)
+        case datetime.date() | datetime.time():
+            return _java_date(value)
         case list() | tuple():
             return "[" + ", ".join(map(java_text, value)) + "]"
         case dict():
@@ -129,6 +136,20 @@ def java_text(value: Any) -> str:
             return "Struct{" + ",".join(fields) + "}"
         case _:
             return str(value)
+
+
+_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+_MONTHS = (
+    "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+)  # fmt: skip
+
+
+def _java_date(value: datetime.date | datetime.time) -> str:
+    """As java.util.Date prints itself, whatever the locale, in UTC."""
+    day = datetime.date(1970, 1, 1) if isinstance(value, datetime.time) else value
+    clock = "00:00:00" if type(value) is datetime.date else f"{value:%H:%M:%S}"
+    names = f"{_DAYS[day.weekday()]} {_MONTHS[day.month - 1]}"
+    return f"{names} {day.day:02d} {clock} UTC {day.year:04d}"
 
 
 _CONVERTERS: dict[str, BytesConverter] = {

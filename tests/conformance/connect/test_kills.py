@@ -16,8 +16,8 @@ import pytest
 
 from moldau.client import Consumer
 from moldau.config import dump_properties
-from support.connect_kills import is_healthy, missing, run
-from support.connect_workers import call, distributed_settings
+from support.connect_kills import missing, run
+from support.connect_workers import call, distributed_settings, is_healthy
 from support.ports import free_port
 from support.processes import BrokerProcess
 from support.waiting import eventually

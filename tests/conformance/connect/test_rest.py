@@ -274,7 +274,7 @@ def test_plugins_and_validation(worker: WorkerUnderTest) -> None:
         for each in found["configs"]
         if each["value"]["errors"]
     }
-    assert errors.keys() == {"tasks.max", "topics", "topics.regex", "transforms.cast.type"}
+    assert errors.keys() == {"tasks.max", "topics", "topics.regex", "transforms.cast.spec"}
     assert found["error_count"] == 5
     assert "Not a number of type INT" in errors["tasks.max"][0]
     assert found["groups"][0] == "Common"

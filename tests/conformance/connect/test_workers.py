@@ -14,7 +14,7 @@ import pytest
 
 from moldau.client import Consumer
 from moldau.config import dump_properties
-from support.connect_workers import call, distributed_settings, distributed_worker
+from support.connect_workers import call, distributed_settings, distributed_worker, is_healthy
 from support.ports import free_port
 from support.processes import BrokerProcess
 from support.waiting import eventually
@@ -43,13 +43,6 @@ def worker_process(settings: dict[str, str], folder: Path) -> Iterator[tuple[str
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-
-
-def is_healthy(url: str) -> bool:
-    try:
-        return call(url, "GET", "/health").status == 200
-    except OSError:
-        return False
 
 
 def placed(url: str, names: list[str]) -> dict[str, str] | None:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from moldau.client import Consumer
 from moldau.connect.plugins import Plugins
 from support.connect_workers import WorkerUnderTest, distributed_worker
 from support.elasticsearch import Elasticsearch
@@ -105,3 +111,57 @@ def test_changes_of_a_database_reach_an_index_and_a_cache(
         assert cache.hgetall("item:1") == {"id": "1", "name": "tea", "stock": "4"}
         for each in connectors:
             assert worker.call("DELETE", f"/connectors/{each}").status == 204
+
+
+ORDERS = Path(__file__).parents[3] / "examples" / "orders"
+
+
+@pytest.mark.slow("the demo of the orders example runs, with all its services")
+def test_the_orders_example_is_searched(
+    worker: WorkerUnderTest,
+    elasticsearch: Elasticsearch,
+    moldau_session_broker: Any,
+    tmp_path: Path,
+) -> None:
+    """A document for each order, in its final state, with the connector of the example."""
+    servers = moldau_session_broker.bootstrap_servers
+    search = json.loads((ORDERS / "connectors" / "orders-search.json").read_text())
+    search["config"]["connection.url"] = elasticsearch.url
+    words = ["--without-spark", "--plain", "--folder", str(tmp_path), "--seconds", "3"]
+    words += ["--bootstrap-server", servers]
+    demo = subprocess.run(
+        [sys.executable, "-m", "orders.demo", *words],
+        env={**os.environ, "PYTHONPATH": str(ORDERS / "src")},
+        cwd=ORDERS,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert demo.returncode == 0, demo.stdout + demo.stderr
+    orders = newest_values(servers, "orders")
+    assert len(orders) > 50
+    assert worker.call("POST", "/connectors", search).status == 201
+    eventually(
+        lambda: elasticsearch.documents("orders") == orders,
+        what="the index has every order as it is now",
+        seconds_max=60.0,
+    )
+    query = {"query": {"match": {"state": "VALIDATED"}}, "size": 0}
+    found = elasticsearch.ask("POST", "/orders/_search", query)["hits"]["total"]
+    assert found == sum(each["state"] == "VALIDATED" for each in orders.values()) > 0
+    assert worker.call("DELETE", "/connectors/orders-search").status == 204
+
+
+def newest_values(servers: str, topic: str) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    settings = {"bootstrap.servers": servers, "isolation.level": "read_committed"}
+    with Consumer({**settings, "auto.offset.reset": "earliest"}) as consumer:
+        partitions = [(topic, each.partition) for each in consumer.partitions_for(topic)]
+        consumer.assign(partitions)
+        ends = consumer.end_offsets(partitions)
+        while any(consumer.position(each) < end for each, end in ends.items()):
+            for record in consumer.poll(1.0):
+                assert record.key is not None
+                found[record.key.decode()] = json.loads(record.value or b"null")
+    return found

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 import subprocess
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, ClassVar
-from urllib.parse import parse_qs, urlsplit
+from typing import Any
 
 import pytest
 
@@ -174,68 +170,6 @@ def test_points_for_influxdb(target: Target) -> None:
             sink.send("climate", {"room": "a", "t": 1.0}, timestamp=2)
     assert target.requests[0][1] == "/api/v2/write?org=o&bucket=b&precision=ns"
     assert target.bodies[0] == b"climate,room=a\\ b t=20.5,on=true,n=3i 1000000"
-
-
-class Points(BaseHTTPRequestHandler):
-    """Answers the queries of the source as InfluxDB's HTTP interface is documented to."""
-
-    points: ClassVar[list[list[Any]]] = []
-    queries: ClassVar[list[str]] = []
-
-    def do_GET(self) -> None:
-        (query,) = parse_qs(urlsplit(self.path).query)["q"]
-        self.queries.append(query)
-        series: dict[str, Any] = {"columns": ["name"], "values": [["climate"], ["other"]]}
-        if query.startswith("SHOW TAG KEYS"):
-            series = {"columns": ["tagKey"], "values": [["room"]]}
-        elif match := re.search(r"time > (-?\d+) AND time <= (\d+) .* LIMIT (\d+)", query):
-            after, until, limit = map(int, match.groups())
-            rows = sorted(each for each in self.points if after < each[0] <= until)[:limit]
-            series = {"name": "climate", "columns": ["time", "room", "t"], "values": rows}
-        body = json.dumps({"results": [{"series": [series] if series["values"] else []}]}).encode()
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: Any) -> None: ...
-
-
-@pytest.fixture
-def points() -> Iterator[str]:
-    Points.points, Points.queries = [], []
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Points)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    thread.join()
-    server.server_close()
-
-
-def test_points_of_influxdb(points: str) -> None:
-    """No InfluxDB can be had here: a server answers in its form."""
-    config = {
-        "influxdb.url": points, "influxdb.db": "home", "poll.interval.ms": "10", "batch.size": "2",
-        "influxdb.measurement.whitelist": "climate", "topic.prefix": "i-",
-        "topic.mapper": "measurement",
-    }  # fmt: skip
-    # More points of one time than a query returns.
-    Points.points += [[1_000_000, "a", 1.5], [2_000_000, "a", 2.5]]
-    Points.points += [[2_000_000, "b", 3.5], [2_000_000, "c", None]]
-    name = "io.confluent.influxdb.source.InfluxdbSourceConnector"
-    with SourceDriver(name, config) as source:
-        found = source.poll_until(4)
-        assert [each.value["tags"]["room"] for each in found] == ["a", "a", "b", "c"]
-        assert found[0].value == {
-            "measurement": "climate", "time": 1_000_000, "tags": {"room": "a"}, "t": 1.5
-        }  # fmt: skip
-        assert (found[0].topic, found[0].timestamp) == ("i-climate", 1)
-        kept = source.commit()
-        assert list(kept.values()) == [{"time": 2_000_000}]
-    Points.points.append([3_000_000, "d", 4.0])
-    with SourceDriver(name, config, offsets=list(kept.items())) as source:
-        assert [each.value["time"] for each in source.poll_until(1)] == [3_000_000]
 
 
 def test_lines_of_influxdb_are_quoted() -> None:

@@ -86,7 +86,7 @@ def test_entry_points_are_found() -> None:
     [
         ("FileStreamSorce", "Did you mean FileStreamSource"),
         ("no.such.Class", "Failed to find any class"),
-        ("Cast$Value", "is no SourceConnector or SinkConnector"),
+        ("Cast$Value", "does not implement the SourceConnector or SinkConnector"),
         ("os.path", "Failed to find any class"),
     ],
 )
@@ -238,7 +238,7 @@ def test_a_right_configuration_has_no_errors() -> None:
         ({"file": None}, {"file"}),
         ({"errors.tolerance": "some"}, {"errors.tolerance"}),
         ({"key.converter": "Nothing"}, {"key.converter"}),
-        ({"value.converter": "AvroConverter"}, {"value.converter"}),
+        ({"value.converter": "AvroConverter"}, {"value.converter.schema.registry.url"}),
         ({"exactly.once.support": "required"}, {"exactly.once.support"}),
         ({"transaction.boundary": "connector"}, {"transaction.boundary"}),
         ({"topic.creation.groups": "g"}, {
@@ -395,3 +395,61 @@ def test_times_with_an_offset_are_read() -> None:
         form.parse("2026-01-02 03:04 nowhere")
     with pytest.raises(ValueError, match="Illegal pattern character"):
         DateFormat("bad")
+
+
+def test_a_form_can_be_made_of_what_validation_says() -> None:
+    """As Kafka's worker answers: the worker's converters as defaults, settings of converters."""
+    worker = {"key.converter": "org.apache.kafka.connect.storage.StringConverter"}
+    given: dict[str, str | None] = {
+        "connector.class": "FileStreamSource",
+        "name": "",
+        "topic": "t",
+        "errors.tolerance": "some",
+        "tasks.max": None,
+        "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+        "value.converter.schemas.enable": "perhaps",
+        "transforms": "a,b",
+        "transforms.a.type": "org.apache.kafka.connect.transforms.HoistField$Value",
+        "transforms.a.negate": "false",
+        "transforms.b.type": "NoSuch",
+    }
+    answer = validate_connector(given, Plugins(), worker=worker).as_json()
+    definitions = {each["definition"]["name"]: each["definition"] for each in answer["configs"]}
+    values = {each["value"]["name"]: each["value"] for each in answer["configs"]}
+    order = [definitions[each]["order_in_group"] for each in ("name", "tasks.max", "transforms")]
+    assert order == [1, 4, 12]
+    assert definitions["file"]["order_in_group"] == -1
+    assert definitions["key.converter"]["default_value"] == worker["key.converter"]
+    assert values["key.converter"]["value"] == worker["key.converter"]
+    assert worker["key.converter"] in values["value.converter"]["recommended_values"]
+    assert {"Schemas", "Serialization"} <= set(answer["groups"])
+    assert values["value.converter.converter.type"]["value"] == "value"
+    # What is refused is shown, and null is neither missing nor the default.
+    assert values["errors.tolerance"]["value"] == "some"
+    assert values["tasks.max"]["value"] is None
+    errors = {name: each["errors"] for name, each in values.items() if each["errors"]}
+    assert errors["name"] == ["Invalid value for configuration name: String may not be empty"]
+    assert errors["value.converter.schemas.enable"] == [
+        "Invalid value perhaps for configuration schemas.enable: Expected value to be either true "
+        "or false"
+    ]
+    assert errors["transforms.a.type"] == [
+        "Config 'transforms.a.negate' was provided but there is no config 'transforms.a.predicate' "
+        "defining a predicate to be negated."
+    ]
+    assert "Class NoSuch could not be found." in errors["transforms.b.type"][0]
+    assert values["transforms.b.type"]["value"] is None
+    assert answer["error_count"] == sum(map(len, errors.values()))
+
+
+def test_a_dead_letter_topic_that_the_connector_would_read_is_refused() -> None:
+    given = {
+        "connector.class": "FileStreamSink",
+        "name": "x",
+        "topics.regex": "t.*",
+        "errors.deadletterqueue.topic.name": "t-bad",
+    }
+    assert validate_connector(given, Plugins()).errors == [
+        "The DLQ topic 't-bad' may not be matched by the regex for the topics "
+        "('topics.regex=t.*') consumed by the connector"
+    ]

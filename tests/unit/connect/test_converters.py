@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from typing import Any
 
 import pytest
@@ -9,8 +10,9 @@ import pytest
 from moldau.connect.api import ConfigError, DataError
 from moldau.connect.built_in import PluginKind
 from moldau.connect.plugins import Plugins
-from moldau.data.builders import INT32, OPTIONAL_STRING, STRING, struct
-from moldau.data.schema import SchemaAndValue
+from moldau.data import logical
+from moldau.data.builders import FLOAT64, INT8, INT32, OPTIONAL_STRING, STRING, struct
+from moldau.data.schema import Schema, SchemaAndValue
 from moldau.data.struct import Struct
 from support import shared_vectors
 from support.connect_cases import schema_of, value_of
@@ -86,3 +88,23 @@ def test_a_registry_must_be_named() -> None:
 
 def test_texts_that_utf8_cannot_hold_are_replaced() -> None:
     assert made("StringConverter").from_connect_data("t", OPTIONAL_STRING, "a\ud800") == b"a?"
+
+
+@pytest.mark.parametrize(
+    ("name", "schema", "value"),
+    [
+        ("IntegerConverter", INT8, 5),
+        ("LongConverter", INT32, 5),
+        ("FloatConverter", FLOAT64, 1e300),
+    ],
+)
+def test_a_number_of_another_type_is_refused(name: str, schema: Schema, value: float) -> None:
+    with pytest.raises(DataError, match="Failed to serialize to"):
+        made(name).from_connect_data("t", schema, value)
+
+
+def test_times_as_java_prints_them() -> None:
+    day = datetime.date(1970, 1, 1)
+    assert made("StringConverter").from_connect_data("t", logical.DATE, day) == (
+        b"Thu Jan 01 00:00:00 UTC 1970"
+    )

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, Protocol, TypeAlias
 
@@ -127,13 +127,17 @@ class ConfigKey:
 
     def parse(self, given: Any) -> Any:
         """The checked value of a text, or of a value that is typed already."""
-        value = given
-        if isinstance(given, str):
-            value = parse_value(self.name, self.type, given)
-        elif given is not None and not isinstance(given, Password):
-            value = parse_value(self.name, self.type, _as_text(given))
+        value = self.read(given)
         self.check(value)
         return value
+
+    def read(self, given: Any) -> Any:
+        """Its value, of the right type, which the validator may still refuse."""
+        if isinstance(given, str):
+            return parse_value(self.name, self.type, given)
+        if given is not None and not isinstance(given, Password):
+            return parse_value(self.name, self.type, _as_text(given))
+        return given
 
     def check(self, value: Any) -> None:
         if self.validator is None:
@@ -196,8 +200,8 @@ class ConfigDef(Mapping[str, ConfigKey]):
             default = tuple(default)
         group = attributes.get("group")
         if group is not None:
-            self._orders[group] = self._orders.get(group, 0) + 1
-            attributes.setdefault("order", self._orders[group])
+            attributes.setdefault("order", self._orders.get(group, 0) + 1)
+            self._orders[group] = attributes["order"]
         attributes.setdefault("display_name", name)
         if default is not REQUIRED and default is not None:
             ConfigKey(
@@ -213,6 +217,14 @@ class ConfigDef(Mapping[str, ConfigKey]):
             for name, key in other.items():
                 keys.setdefault(name, key)
         return ConfigDef(keys.values())
+
+    def add(self, key: ConfigKey) -> None:
+        """Add a setting as it is, in place of one of its name."""
+        self._keys[key.name] = key
+
+    def change(self, name: str, **attributes: Any) -> None:
+        """Give a setting that is defined other attributes, such as a default."""
+        self._keys[name] = replace(self._keys[name], **attributes)
 
     def __getitem__(self, name: str) -> ConfigKey:
         return self._keys[name]
@@ -266,7 +278,9 @@ class ConfigDef(Mapping[str, ConfigKey]):
     def _validate_one(self, key: ConfigKey, given: Mapping[str, Any], into: ConfigValue) -> None:
         if key.name in given:
             try:
-                into.value = key.parse(given[key.name])
+                into.value = key.read(given[key.name])
+                # A value that is refused is still shown.
+                key.check(into.value)
             except ConfigError as error:
                 into.errors.append(str(error))
                 into.errors += key.null_errors(given[key.name])

@@ -14,6 +14,7 @@ from moldau.connect.api import (
     Importance,
     Kind,
     OneOf,
+    Width,
 )
 from moldau.data.builders import OPTIONAL_STRING
 from moldau.data.connect_json import JsonConverter as JsonMessages
@@ -28,6 +29,11 @@ Headers = list[tuple[str, bytes | None]] | None
 _NO_TEXT = SchemaAndValue(OPTIONAL_STRING, None)
 
 
+def _shown(group: str, order: int, name: str) -> dict[str, Any]:
+    """Where a form shows a setting."""
+    return {"group": group, "order": order, "display_name": name, "width": Width.MEDIUM}
+
+
 class JsonConverter(Converter, HeaderConverter):
     """JSON, with the schema in every message or without schemas."""
 
@@ -37,6 +43,7 @@ class JsonConverter(Converter, HeaderConverter):
             "schemas.enable",
             Kind.BOOLEAN,
             True,
+            **_shown("Schemas", 0, "Enable Schemas"),
             importance=Importance.HIGH,
             doc="Whether every message has its schema in it.",
         )
@@ -44,13 +51,23 @@ class JsonConverter(Converter, HeaderConverter):
             "schemas.cache.size",
             Kind.INT,
             1000,
+            **_shown("Schemas", 1, "Schema Cache Size"),
             importance=Importance.HIGH,
             doc="How many schemas the converter remembers.",
+        )
+        .define(
+            "schema.content",
+            Kind.STRING,
+            None,
+            **_shown("Schemas", 2, "Schema Content"),
+            importance=Importance.HIGH,
+            doc="The schema of messages that have none in them, as JSON (KIP-1054).",
         )
         .define(
             "decimal.format",
             Kind.STRING,
             "BASE64",
+            **_shown("Serialization", 0, "Decimal Format"),
             validator=OneOf(("NUMERIC", "BASE64"), ignore_case=True),
             importance=Importance.LOW,
             doc="How decimals are written: as base64 text of their bytes, or as numbers.",
@@ -59,15 +76,9 @@ class JsonConverter(Converter, HeaderConverter):
             "replace.null.with.default",
             Kind.BOOLEAN,
             True,
+            **_shown("Serialization", 1, "Replace null with default"),
             importance=Importance.LOW,
             doc="Whether a null in a field that has a default is replaced by the default.",
-        )
-        .define(
-            "schema.content",
-            Kind.STRING,
-            None,
-            importance=Importance.HIGH,
-            doc="The schema of messages that have none in them, as JSON (KIP-1054).",
         )
     )
 
@@ -184,6 +195,8 @@ class StringConverter(_BytesBased):
         Kind.STRING,
         "UTF-8",
         importance=Importance.HIGH,
+        width=Width.MEDIUM,
+        display_name="Encoding",
         doc="The character encoding of the texts.",
     )
 

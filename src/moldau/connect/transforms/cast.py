@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import datetime
 import math
+import re
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any, TypeVar
@@ -25,6 +26,7 @@ from moldau.connect.transforms.parts import (
     SchemaCache,
     field_value,
     java_class,
+    require_known,
     require_map,
     require_struct,
     struct_schema,
@@ -164,7 +166,9 @@ def _target(text: str) -> Type:
     try:
         found = Type(text.strip().lower())
     except ValueError:
-        raise ConfigError(f"Invalid type found in casting spec: {text.strip()}") from None
+        raise ConfigError(
+            f"Invalid type found in casting spec: {text.strip()}", key="spec"
+        ) from None
     if found not in _OUTPUTS:
         names = ", ".join(each.name for each in _OUTPUTS)
         raise ConfigError(
@@ -179,6 +183,8 @@ def cast(schema: Schema | None, value: Any, target: Type) -> Any:
     """The value as the target type, by Java's rules for narrowing."""
     if value is None:
         return None
+    if schema is None:
+        require_known(value, "Cast")
     kind = _inferred(value) if schema is None else schema.type
     if kind not in _INPUTS:
         names = ", ".join(each.name for each in _INPUTS)
@@ -213,7 +219,7 @@ def _inferred(value: Any) -> Type:
             return Type.FLOAT64
         case str():
             return Type.STRING
-        case bytes() | bytearray() | memoryview() | Decimal():
+        case bytes() | bytearray() | memoryview():
             return Type.BYTES
         case list() | tuple():
             return Type.ARRAY
@@ -221,8 +227,6 @@ def _inferred(value: Any) -> Type:
             return Type.MAP
         case Struct():
             return Type.STRUCT
-        case datetime.date() | datetime.time():
-            return Type.INT64
     raise DataError(
         f"Cast transformation was passed a value of type {type(value).__name__} which is not "
         "supported by Connect's data API"
@@ -282,7 +286,8 @@ def _integer(value: Any, bits: int) -> int:
 
 def _java_integer(text: str) -> int:
     digits = text[1:] if text[:1] in ("+", "-") else text
-    if not (digits.isascii() and digits.isdigit()) or len(digits) > 20:
+    # As Java's: digits of any script.
+    if not digits.isdecimal() or len(digits) > 20:
         raise ValueError(text)
     return int(text)
 
@@ -297,11 +302,30 @@ def _float(value: Any) -> float:
         case bool() | int() | float() | Decimal():
             return float(value)
         case str():
-            if "_" in value:
-                raise ValueError(value)
-            return float(value)
+            return _java_float(value)
     raise _unexpected(value)
 
 
+_FLOAT_TEXT = re.compile(
+    r"[+-]?(?:NaN|Infinity|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?[fFdD]?)", re.ASCII
+)
+_HEX_FLOAT_TEXT = re.compile(
+    r"[+-]?0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?\d+[fFdD]?", re.ASCII
+)
+
+
+def _java_float(text: str) -> float:
+    """By the rules of Java's parseDouble."""
+    found = text.strip(_JAVA_SPACES)
+    if _FLOAT_TEXT.fullmatch(found):
+        return float(found if found.endswith(("NaN", "y")) else found.rstrip("fFdD"))
+    if _HEX_FLOAT_TEXT.fullmatch(found):
+        return float.fromhex(found.rstrip("fFdD"))
+    raise ValueError(text)
+
+
+_JAVA_SPACES = "".join(map(chr, range(33)))
+
+
 def _unexpected(value: Any) -> DataError:
-    return DataError(f"Unexpected type in Cast transformation: {java_class(value)}")
+    return DataError(f"Unexpected type in Cast transformation: class {java_class(value)}")

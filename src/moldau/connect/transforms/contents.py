@@ -32,7 +32,7 @@ from moldau.connect.transforms.parts import (
     struct_schema,
     with_replace_null,
 )
-from moldau.data import logical
+from moldau.data import json_text, logical
 from moldau.data.builders import INT32, INT64, STRING
 from moldau.data.schema import Schema, Type
 from moldau.data.struct import Struct
@@ -237,7 +237,7 @@ class MaskField(Transformation):
                 return []
             case dict():
                 return {}
-        raise DataError(f"Cannot mask value of type: {java_class(value)}")
+        raise DataError(f"Cannot mask value of type: class {java_class(value)}")
 
     @staticmethod
     def _replaced(schema: Schema | None, value: Any, replacement: str) -> Any:
@@ -250,14 +250,18 @@ class MaskField(Transformation):
                 case int():
                     return convert_integer(schema.type if schema else Type.INT64, replacement)
                 case float():
-                    return float(replacement)
+                    number = float(replacement)
+                    is_small = schema is not None and schema.type is Type.FLOAT32
+                    return json_text.to_float32(number) if is_small else number
                 case Decimal():
                     return Decimal(replacement)
         except (ValueError, InvalidOperation):
             raise DataError(
-                f"Unable to convert {replacement} ({java_class(replacement)}) to number"
+                f"Unable to convert {replacement} (class {java_class(replacement)}) to number"
             ) from None
-        raise DataError(f"Cannot mask value of type {java_class(value)} with custom replacement.")
+        raise DataError(
+            f"Cannot mask value of type class {java_class(value)} with custom replacement."
+        )
 
 
 class MaskFieldKey(MaskField):

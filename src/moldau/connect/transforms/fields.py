@@ -29,6 +29,7 @@ from moldau.connect.transforms.parts import (
     Part,
     SchemaCache,
     field_value,
+    require_known,
     require_map,
     require_struct,
     struct_schema,
@@ -77,6 +78,8 @@ class ExtractField(Transformation):
             return self.PART.replaced(record, None, value_in_map(self._path, found))
         if value is not None:
             require_struct(value, "field extraction")
+        if schema.type is not Type.STRUCT:
+            raise DataError("Cannot look up fields on non-struct type")
         field = field_of(self._path, schema)
         if field is None:
             raise DataError(f"Unknown field: {self._name}")
@@ -177,6 +180,7 @@ class Flatten(Transformation):
                     f"(for field {name})."
                 )
             else:
+                require_known(each, "Flatten")
                 into[name] = each
 
     def _flatten_struct(self, value: Struct | None, schema: Schema, into: list[Any]) -> None:
@@ -362,7 +366,8 @@ class ValueToKey(Transformation):
 
     def configure(self, configs: Mapping[str, Any]) -> None:
         settings = self.CONFIG.parse(configs)
-        self._fields: tuple[str, ...] = settings["fields"]
+        # A name that is there twice counts once.
+        self._fields = tuple(dict.fromkeys(settings["fields"]))
         self._replace_null = settings["replace.null.with.default"]
 
     def apply(self, record: R) -> R | None:

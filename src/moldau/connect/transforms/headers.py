@@ -14,7 +14,6 @@ from moldau.connect.api import (
     Importance,
     Kind,
     ListOf,
-    NonEmpty,
     OneOf,
     Transformation,
 )
@@ -63,14 +62,12 @@ class InsertHeader(Transformation):
         .define(
             "header",
             Kind.STRING,
-            validator=NonEmpty(),
             importance=Importance.HIGH,
             doc="The name of the header.",
         )
         .define(
             "value.literal",
             Kind.STRING,
-            validator=NonEmpty(),
             importance=Importance.HIGH,
             doc="The value, whose type is inferred: 5 is a number, [1,2] a list, true a boolean.",
         )

@@ -29,6 +29,11 @@ _MONTHS = [
 ]
 _DAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
 _LETTERS = frozenset("GyYMLwWDdFEuaHkKhmsSzZX")
+#: Names of zones that are not UTC, in hours.
+_ZONES = {
+    "EST": -5, "EDT": -4, "CST": -6, "CDT": -5, "MST": -7, "MDT": -6, "PST": -8, "PDT": -7,
+    "CEST": 2, "CET": 1, "EEST": 3, "EET": 2, "WEST": 1, "WET": 0, "JST": 9,
+}  # fmt: skip
 _OFFSET = re.compile(r"([+-])(\d{1,2}):?(\d{2})?")
 
 
@@ -92,8 +97,21 @@ def _month(moment: datetime.datetime, width: int) -> str:
 
 def _week_of_year(moment: datetime.datetime, width: int) -> str:
     # The week of the root locale: it begins on Sunday, the first one has the first of January.
+    if _week_year(moment) > moment.year:
+        return _number(1, width)
     first = moment.replace(month=1, day=1).isoweekday() % 7
     return _number((moment.timetuple().tm_yday - 1 + first) // 7 + 1, width)
+
+
+def _week_year(moment: datetime.datetime) -> int:
+    """The year that the week belongs to: the next one if the first of January is in it."""
+    until_saturday = 6 - moment.isoweekday() % 7
+    return moment.year + (moment.month == 12 and moment.day + until_saturday > 31)
+
+
+def _year_of_week(moment: datetime.datetime, width: int) -> str:
+    year = _week_year(moment)
+    return _number(year % 100, 2) if width == 2 else _number(year, width)
 
 
 def _week_of_month(moment: datetime.datetime, width: int) -> str:
@@ -104,7 +122,7 @@ def _week_of_month(moment: datetime.datetime, width: int) -> str:
 _PRINTERS: dict[str, Callable[[datetime.datetime, int], str]] = {
     "G": lambda moment, _: "AD",
     "y": _year,
-    "Y": _year,
+    "Y": _year_of_week,
     "M": _month,
     "L": _month,
     "w": _week_of_year,
@@ -211,6 +229,11 @@ class _Reader:
                 if not rest.startswith(("+", "-")) or name != "GMT":
                     return
                 break
+        for name, hours in _ZONES.items():
+            if letter == "z" and rest.upper().startswith(name):
+                self._at += len(name)
+                self._offset_ms = hours * 3_600_000
+                return
         match = _OFFSET.match(rest)
         if match is None:
             raise ValueError("time zone")
@@ -226,6 +249,11 @@ class _Reader:
         days = (first - _EPOCH.date()).days + found.get("d", 1) - 1
         if "D" in found and "d" not in found and "M" not in found:
             days = (datetime.date(year, 1, 1) - _EPOCH.date()).days + found["D"] - 1
+        if "Y" in found and "y" not in found:
+            # The Sunday of a week, of the first one if there is no other.
+            january = datetime.date(year, 1, 1)
+            sunday = (january - _EPOCH.date()).days - january.isoweekday() % 7
+            days = sunday + (found.get("w", 1) - 1) * 7
         minutes = self._hour() * 60 + found.get("m", 0)
         in_day = (minutes * 60 + found.get("s", 0)) * 1000 + found.get("S", 0)
         return days * _DAY_MS + in_day - self._offset_ms

@@ -18,9 +18,20 @@ _POSIX = {
 }
 
 
+_QUOTED = re.compile(r"\\Q(.*?)(?:\\E|$)", re.DOTALL)
+_BOTH = re.compile(r"\[([^\[\]]+)&&(\[[^\[\]]+\]|[^\[\]]+)\]")
+
+
+def _as_class(text: str) -> str:
+    return text if text.startswith("[") else f"[{text}]"
+
+
 def compiled(key: str, pattern: str) -> re.Pattern[str]:
     """The pattern; ConfigError if it is none."""
-    text = _NAMED_GROUP.sub(r"(?P<\1>", pattern).replace(r"\z", r"\Z")
+    text = _QUOTED.sub(lambda quoted: re.escape(quoted[1]), pattern)
+    # A class that is two at once: what the second one has, where the first one has it, too.
+    text = _BOTH.sub(lambda both: f"(?:(?=[{both[1]}]){_as_class(both[2])})", text)
+    text = _NAMED_GROUP.sub(r"(?P<\1>", text).replace(r"\z", r"\Z")
     text = re.sub(r"\\k<([A-Za-z][A-Za-z0-9]*)>", r"(?P=\1)", text)
     for java, python in _POSIX.items():
         text = text.replace(java, python)
@@ -35,7 +46,12 @@ class JavaRegex:
 
     allowed = "valid regex"
 
+    def __init__(self, *, non_empty: bool = False) -> None:
+        self._non_empty = non_empty
+
     def check(self, key: str, value: str) -> None:
+        if self._non_empty and not value:
+            raise ConfigError.invalid(key, value, "String must be non-empty")
         compiled(key, value)
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any, Generic, TypeVar
 
 from moldau.connect.api import ConfigDef, ConnectRecord, DataError, Importance, Kind
@@ -70,14 +72,28 @@ def java_class(value: Any) -> str:
 _JAVA_CLASSES = {
     str: "java.lang.String",
     bool: "java.lang.Boolean",
-    int: "java.lang.Integer",
+    int: "java.lang.Long",
     float: "java.lang.Double",
     list: "java.util.ArrayList",
     dict: "java.util.HashMap",
     bytes: "[B",
+    Decimal: "java.math.BigDecimal",
+    datetime.date: "java.util.Date",
+    datetime.datetime: "java.util.Date",
+    datetime.time: "java.util.Date",
     Struct: "org.apache.kafka.connect.data.Struct",
     type(None): "null",
 }
+
+
+def require_known(value: Any, transform: str) -> None:
+    """A value without a schema must be of a type that has one without doubt: not a decimal or a
+    time, which several schemas have."""
+    if isinstance(value, (Decimal, datetime.date, datetime.time)):
+        raise DataError(
+            f"{transform} transformation was passed a value of type class {java_class(value)} "
+            "which is not supported by Connect's data API"
+        )
 
 
 def require_map(value: Any, purpose: str) -> dict[Any, Any]:

@@ -38,7 +38,7 @@ class TopicNameMatches(Predicate):
     CONFIG = ConfigDef().define(
         "pattern",
         Kind.STRING,
-        validator=JavaRegex(),
+        validator=JavaRegex(non_empty=True),
         importance=Importance.MEDIUM,
         doc="A regular expression that the whole topic name must match.",
     )

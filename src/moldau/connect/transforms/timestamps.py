@@ -36,6 +36,7 @@ from moldau.data.struct import Struct
 
 R = TypeVar("R", bound=ConnectRecord)
 
+_PURPOSE = "converting timestamp formats"
 _TARGETS = ("string", "unix", "Date", "Time", "Timestamp")
 #: How many of a unit make a millisecond; negative: how many milliseconds make one.
 _PRECISIONS = {"nanoseconds": 1_000_000, "microseconds": 1000, "milliseconds": 1, "seconds": -1000}
@@ -128,7 +129,7 @@ class TimestampConverter(Transformation):
         updated = self._schemas.get(schema)
         if not self._field:
             return self.PART.replaced(record, updated, self._converted(schema, value))
-        struct = require_struct(value, "formatting timestamps") if value is not None else None
+        struct = require_struct(value, _PURPOSE) if value is not None else None
         if struct is None:
             return self.PART.replaced(record, updated, None)
         values = []
@@ -145,7 +146,7 @@ class TimestampConverter(Transformation):
             return None
         if not self._field:
             return self._converted(None, value)
-        found = dict(require_map(value, "formatting timestamps"))
+        found = dict(require_map(value, _PURPOSE))
         found[self._field] = self._converted(None, found.get(self._field))
         return found
 
@@ -170,6 +171,8 @@ class TimestampConverter(Transformation):
             kind = _kind_of_value(value)
         try:
             return self._made(schema, self._to_ms(kind, value))
+        except DataError:
+            raise
         except (OverflowError, ValueError):
             raise DataError(f"The time {value} is not in the years 1 to 9999") from None
 

@@ -24,6 +24,7 @@ from moldau.connect.plugins import CONNECTOR_KINDS, PluginInfo, Plugins, named_p
 from moldau.connect.runtime.worker_config import WorkerConfig
 from moldau.connect.validation import (
     Validated,
+    converter_type,
     key_info,
     unread_settings,
     validate_connector,
@@ -297,6 +298,8 @@ class Operations:
             definition = SOURCE.including(definition)
         elif kind is PluginKind.SINK:
             definition = SINK.including(definition)
+        elif kind is PluginKind.CONVERTER:
+            definition = converter_type(definition)
         return [key_info(each) for each in definition.values()]
 
     async def validate(self, config: Mapping[str, str | None]) -> Validated:
@@ -316,6 +319,7 @@ class Operations:
                 self.plugins,
                 policy=self.config.values["connector.client.config.override.policy"],
                 exactly_once=self.config.exactly_once,
+                worker=self.config.settings,
             )
         except ConnectError as error:
             raise BadRequest(str(error)) from None

@@ -35,6 +35,8 @@ class FilesSinkTask(SinkTask):
         self._config: dict[str, Any] = {}
         self._files: dict[TopicPartition, PartitionFiles] = {}
         self._committed: dict[TopicPartition, int] = {}
+        #: After a failed put: what comes again from before these offsets is stored.
+        self._resumed_at: dict[TopicPartition, int] = {}
 
     @abstractmethod
     def parse(self, props: Mapping[str, str]) -> dict[str, Any]: ...
@@ -72,11 +74,13 @@ class FilesSinkTask(SinkTask):
                 if files.is_due(now_ms):
                     self._store(at, files)
         except Exception:
-            # The same records come again: what is open began after the last commit.
+            # The same records come again, also those whose files are stored.
             self._rewind(taken)
             raise
 
     def _take(self, at: TopicPartition, record: SinkRecord, now_ms: int) -> None:
+        if record.original_offset < self._resumed_at.get(at, 0):
+            return
         files = self._files.get(at)
         if files is None:
             files = self._files[at] = self._new_files()
@@ -108,12 +112,15 @@ class FilesSinkTask(SinkTask):
         reporter.report(record, error)
 
     def _rewind(self, taken: Mapping[TopicPartition, int]) -> None:
-        """Forget what is open of these partitions, and read it again from the last commit."""
+        """Forget what is open of these partitions, and go on after the last file that is stored:
+        a file that began anywhere else would have some of its records again."""
         for at, offset in taken.items():
+            stored = max(self._committed.get(at, offset), offset)
             first = min(
-                [each.first_offset for each in self._files[at].open_files()], default=offset
+                [each.first_offset for each in self._files[at].open_files()], default=stored
             )
             self._files[at] = self._new_files()
+            self._resumed_at[at] = first
             if first < offset:
                 self.context.offset({at: first})
 
@@ -161,6 +168,7 @@ class FilesSinkTask(SinkTask):
         for each in partitions:
             self._files.pop(each, None)
             self._committed.pop(each, None)
+            self._resumed_at.pop(each, None)
 
     def stop(self) -> None:
         self._storage.close()

@@ -35,10 +35,10 @@ class PluginsApi:
         return (await self._do.validate(config)).as_json()
 
 
-def _same(one: str, other: str) -> bool:
-    """Whether two names mean one class: full, without package, without `Connector`."""
-    return _simple(one) == _simple(other)
+def _same(included: str, requested: str) -> bool:
+    """Whether two names mean one class; the one of the request may be shorter, as in Kafka."""
+    return _short(included).endswith(_short(requested))
 
 
-def _simple(name: str) -> str:
-    return name.rpartition(".")[2].removesuffix("Connector")
+def _short(name: str) -> str:
+    return name.removesuffix("Connector")
