@@ -11,6 +11,7 @@ DEFAULT_VALUE_FORMAT = "ksql.persistence.default.format.value"
 WRAP_SINGLE_VALUES = "ksql.persistence.wrap.single.values"
 TOPIC_PREFIX = "ksql.output.topic.name.prefix"
 QUERY_PREFIX = "ksql.persistent.prefix"
+NEW_PLANNER_ENABLED = "ksql.new.query.planner.enabled"
 SUPPRESS_ENABLED = "ksql.suppress.enabled"
 TIMESTAMP_THROWS = "ksql.timestamp.throw.on.invalid"
 SOURCE_TABLES_ENABLED = "ksql.source.table.materialization.enabled"
@@ -27,6 +28,7 @@ _DEFAULTS: dict[str, Any] = {
     WRAP_SINGLE_VALUES: None,
     TOPIC_PREFIX: "",
     QUERY_PREFIX: "query_",
+    NEW_PLANNER_ENABLED: False,
     SUPPRESS_ENABLED: True,
     TIMESTAMP_THROWS: False,
     SOURCE_TABLES_ENABLED: True,
