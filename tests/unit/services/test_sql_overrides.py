@@ -22,6 +22,11 @@ from moldau.sql.errors import KsqlException
         ("ksql.query.pull.table.scan.enabled", False),
         ("ksql.functions.collect_list.limit", 1),
         ("ksql.fail.on.deserialization.error", True),
+        ("ksql.new.query.planner.enabled", True),
+        (
+            "default.deserialization.exception.handler",
+            "org.apache.kafka.streams.errors.LogAndFailExceptionHandler",
+        ),
         ("request.ksql.query.pull.skip.forwarding", True),
     ],
 )
@@ -44,6 +49,13 @@ def test_known_properties_may_be_set(name: str, value: Any) -> None:
         ("ssl.truststore.location", "/etc", "Cannot override property"),
         ("ksql.service.id", "other_", "Cannot override property"),
         ("ksql.extension.dir", "/tmp", "Not recognizable|Cannot override property"),
+        ("metric.reporters", "subprocess.Popen", "may name Kafka's own classes only"),
+        ("ksql.streams.interceptor.classes", "os.system", "may name Kafka's own classes only"),
+        (
+            "ksql.streams.deserialization.exception.handler",
+            "os.system",
+            "may name Kafka's own classes only",
+        ),
         ("num.stream.threads", 5, "prohibited by the KSQL server denylist"),
         ("ksql.streams.num.stream.threads", 5, "prohibited by the KSQL server denylist"),
     ],
