@@ -368,7 +368,16 @@ def test_descriptions_say_what_the_cluster_knows(server: SqlServer) -> None:
     eventually(lambda: ("read", 2, 2) in offsets(), what="both rows are committed")
     found = described()
     assert (found["partitions"], found["replication"], found["windowType"]) == (1, 1, "TUMBLING")
-    assert (found["statistics"], found["clusterErrorStats"]) == ("", [])
+    assert "total-messages:" in found["statistics"]
+    assert "last-message: 2" in found["statistics"]
+    assert {each["name"] for each in found["clusterStatistics"]} == {
+        "messages-per-sec",
+        "total-messages",
+    }
+    assert {each["host"] for each in found["clusterStatistics"]} == {
+        server.url.removeprefix("http://")
+    }
+    assert (found["errorStats"], found["clusterErrorStats"]) == ("", [])
     writer = found["writeQueries"][0]
     assert writer["statusCount"] == {"RUNNING": 1}
     query = server.execute(f"EXPLAIN {writer['id']};")[0]["queryDescription"]

@@ -60,9 +60,7 @@ def conditions_of(
     return found
 
 
-def _lag_conditions(
-    lags: Iterable[PartitionLag], lag_seconds_max: float | None
-) -> list[Condition]:
+def _lag_conditions(lags: Iterable[PartitionLag], lag_seconds_max: float | None) -> list[Condition]:
     found: list[Condition] = []
     for lag in lags:
         labels = (

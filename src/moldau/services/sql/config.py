@@ -66,6 +66,7 @@ ksql.persistence.default.format.value     string   -           l
 ksql.output.topic.name.prefix             string   ""          l
 ksql.server.start.timeout.ms              int      60000       l  >=1
 ksql.spark.remote                         string   ""          l
+ksql.spark.tables                         list     []          l
 ksql.spark.checkpoint.dir                 string   moldau-sql-checkpoints l
 """)
 

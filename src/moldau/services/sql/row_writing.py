@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from moldau.client import Producer
@@ -45,8 +45,21 @@ class RowWriter:
         for key, value in zip(schema.key, values, strict=False):
             if value is None:
                 raise KsqlException(f"Key field must be specified: {key.name}")
+        return self._sent(source, values)
+
+    def write(self, source: DataSource, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Write rows, the columns of the key first; raises KsqlException."""
+        count = len(source.schema.key)
+        for row in rows:
+            if source.kind == "TABLE" and None in row[:count]:
+                raise KsqlException(f"A row has no value for the primary key of {source.name}")
+        for sent in [self._sent(source, row) for row in rows]:
+            self.written(sent)
+
+    def _sent(self, source: DataSource, values: tuple[Any, ...]) -> Any:
+        schema, value = source.schema, source.value_format
         count = len(schema.key)
-        serdes, value = self._engine().serdes, source.value_format
+        serdes = self._engine().serdes
         key_serde = serdes.key(source.key_format, schema)
         value_serde = serdes.value(value.format, schema, value.features)
         return self._producer.send(

@@ -37,7 +37,7 @@ from moldau.sql.ports import FormatFactory, Functions, SchemaRegistry
 from moldau.sql.pull.executor import PullQuery
 from moldau.sql.sources.data_source import DataSource
 from moldau.sql.sources.metastore import MetaStore, already_exists
-from moldau.sql.sources.properties import SourceProperties, insert_query_id
+from moldau.sql.sources.properties import SourceProperties, insert_query_id, own_properties
 from moldau.sql.sparksql.compiler import SparkPlan, compiled
 from moldau.sql.syntax import parser
 from moldau.sql.syntax.expressions import ColumnRef
@@ -178,7 +178,7 @@ class KsqlEngine:
             if isinstance(statement, CreateSource):
                 SourceProperties(statement.properties, is_query=False)
             elif isinstance(statement, CreateAsSelect):
-                SourceProperties(statement.properties, is_query=True)
+                SourceProperties(own_properties(statement), is_query=True)
             elif isinstance(statement, InsertValues):
                 _check_no_sources(statement)
         except KsqlException as error:
