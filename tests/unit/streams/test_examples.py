@@ -22,7 +22,9 @@ def program(name: str) -> Any:
     return module
 
 
-def run(name: str, inputs: list[tuple[str, str, Any, int]], output: str) -> list[tuple[Any, Any]]:
+def run(
+    name: str, inputs: list[tuple[str, str, Any, int]], output: str
+) -> list[tuple[Any, Any]]:
     config = {"statestore.cache.max.bytes": 0}
     with TopologyTestDriver(program(name).build(), config=config) as driver:
         for topic, key, value, timestamp in inputs:

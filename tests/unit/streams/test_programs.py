@@ -223,9 +223,9 @@ def test_a_step_without_a_serde_says_which() -> None:
 
 def test_a_timestamp_extractor_sets_the_time_and_negative_times_are_dropped() -> None:
     builder = StreamsBuilder()
-    builder.stream("in", **TEXT, timestamp_extractor=lambda where, value, before: int(value)).to(
-        "out", **TEXT
-    )
+    builder.stream(
+        "in", **TEXT, timestamp_extractor=lambda where, value, before: int(value)
+    ).to("out", **TEXT)
     with driver(builder.build()) as run:
         run.input_topic("in").pipe_key_values([("a", "7"), ("a", "-1")])
         assert [record.timestamp for record in run.output_topic("out").read_records()] == [7]

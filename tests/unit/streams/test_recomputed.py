@@ -84,16 +84,13 @@ STEPS = [
 def driver(build: Callable[[StreamsBuilder], None], cache: int, disk: bool) -> Iterator[Any]:
     builder = StreamsBuilder()
     build(builder)
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        TopologyTestDriver(
-            builder.build(),
-            default_key_serde="string",
-            default_value_serde="string",
-            config={"statestore.cache.max.bytes": cache},
-            state=open_state(Path(folder), batch_bytes=300) if disk else None,
-        ) as running,
-    ):
+    with tempfile.TemporaryDirectory() as folder, TopologyTestDriver(
+        builder.build(),
+        default_key_serde="string",
+        default_value_serde="string",
+        config={"statestore.cache.max.bytes": cache},
+        state=open_state(Path(folder), batch_bytes=300) if disk else None,
+    ) as running:
         yield running
 
 

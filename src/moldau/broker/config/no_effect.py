@@ -37,7 +37,9 @@ REASONS: Reasons = {
         "num.replica.alter.log.dirs.threads",
         "share.coordinator.threads",
     ),
-    "the event loop recovers logs one after the other": ("num.recovery.threads.per.data.dir",),
+    "the event loop recovers logs one after the other": (
+        "num.recovery.threads.per.data.dir",
+    ),
     "requests are handled as they are received: they wait in their connections, not in a queue": (
         "queued.max.requests",
     ),

@@ -60,7 +60,9 @@ def conditions_of(
     return found
 
 
-def _lag_conditions(lags: Iterable[PartitionLag], lag_seconds_max: float | None) -> list[Condition]:
+def _lag_conditions(
+    lags: Iterable[PartitionLag], lag_seconds_max: float | None
+) -> list[Condition]:
     found: list[Condition] = []
     for lag in lags:
         labels = (

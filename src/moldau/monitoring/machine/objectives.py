@@ -99,7 +99,9 @@ class Tracker:
         self.objective = objective
         period_s = objective.period_s
         self._period = _Counts(period_s / PERIOD_BUCKETS, period_s)
-        self._windows = _Counts(objective.short_window_s / WINDOW_BUCKETS, objective.long_window_s)
+        self._windows = _Counts(
+            objective.short_window_s / WINDOW_BUCKETS, objective.long_window_s
+        )
 
     def record(self, good: bool, now_s: float) -> None:
         self._period.add(good, now_s)

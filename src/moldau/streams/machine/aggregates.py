@@ -33,7 +33,9 @@ class StreamAggregate(TableSupplier):
         self.aggregator = aggregator
 
     def __call__(self) -> Processor:
-        return StreamAggregator(self.store_name, self.initializer, self.aggregator, self.send_old)
+        return StreamAggregator(
+            self.store_name, self.initializer, self.aggregator, self.send_old
+        )
 
     def view(self) -> View:
         return store_view(self.store_name)

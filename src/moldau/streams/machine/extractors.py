@@ -25,7 +25,9 @@ def fail_on_invalid_timestamp(where: RecordContext, value: Any, partition_time: 
     return where.timestamp
 
 
-def log_and_skip_on_invalid_timestamp(where: RecordContext, value: Any, partition_time: int) -> int:
+def log_and_skip_on_invalid_timestamp(
+    where: RecordContext, value: Any, partition_time: int
+) -> int:
     """The record's own timestamp; a record with a negative one is dropped."""
     return where.timestamp
 

@@ -1,12 +1,12 @@
 """The states of an application and of its threads, and which may follow which.
 
-CREATED          not started yet
-REBALANCING      tasks are being assigned or restored
-RUNNING          every task that was assigned is being processed
-PENDING_SHUTDOWN closing
-NOT_RUNNING      closed
-PENDING_ERROR    closing because of an error
-ERROR            closed because of an error
+    CREATED          not started yet
+    REBALANCING      tasks are being assigned or restored
+    RUNNING          every task that was assigned is being processed
+    PENDING_SHUTDOWN closing
+    NOT_RUNNING      closed
+    PENDING_ERROR    closing because of an error
+    ERROR            closed because of an error
 """
 
 from __future__ import annotations

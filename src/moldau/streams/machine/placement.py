@@ -287,7 +287,9 @@ def _standbys(
     replicas: int,
 ) -> dict[str, frozenset[TaskId]]:
     found: dict[str, set[TaskId]] = {member: set() for member in members}
-    runs_on = {task: members[member].process_id for member, mine in target.items() for task in mine}
+    runs_on = {
+        task: members[member].process_id for member, mine in target.items() for task in mine
+    }
     for task in sorted(task for task in stateful if task in runs_on):
         taken = {runs_on[task]}
         for _ in range(replicas):

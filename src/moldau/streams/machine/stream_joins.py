@@ -20,6 +20,7 @@ from moldau.streams.windows import JoinWindows
 Joiner = Callable[[Any, Any, Any], Any]
 
 
+
 class SharedClock:
     """Gives the two processors of a join in a task the same clock, which the task keeps."""
 

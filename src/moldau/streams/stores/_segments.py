@@ -30,7 +30,9 @@ class Segments:
         "segment_ms",
     )
 
-    def __init__(self, retention_ms: int, drop: Callable[[], None], observed_ms: int = -1) -> None:
+    def __init__(
+        self, retention_ms: int, drop: Callable[[], None], observed_ms: int = -1
+    ) -> None:
         self._retention_ms = retention_ms
         self.segment_ms = max(retention_ms // 2, SEGMENT_MS_MIN)
         self._drop = drop

@@ -146,7 +146,9 @@ def _window_store(
     )
 
 
-def _make_store(name: str, spec: Materialized, what: Aggregation, handle: Handle) -> StoreBuilder:
+def _make_store(
+    name: str, spec: Materialized, what: Aggregation, handle: Handle
+) -> StoreBuilder:
     if what.windows is None:
         return table_store(name, spec, handle.keys, handle.values)
     return _window_store(name, spec, what.windows, what.emit, handle)

@@ -149,8 +149,8 @@ def table_store(
         return StoreBuilder(
             name,
             lambda at: VersionedKeyValueStore(
-                name, keys, values, history_ms, at.log, at.drop, at.storage, at.topic
-            ),
+            name, keys, values, history_ms, at.log, at.drop, at.storage, at.topic
+        ),
             logging=store.logging,
             history_ms=history_ms,
             persistent=store.persistent,

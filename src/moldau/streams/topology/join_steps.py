@@ -225,7 +225,9 @@ def join_stream_table(
             raise ValueError(_NOT_VERSIONED)
         buffer_name = f"{step}-Buffer"
         stores = (_join_buffer(buffer_name, stream, grace_ms),)
-    spec = TableJoinSpec(view=view, joiner=joiner, left=left, key=own_key, buffer_name=buffer_name)
+    spec = TableJoinSpec(
+        view=view, joiner=joiner, left=left, key=own_key, buffer_name=buffer_name
+    )
 
     def write(assembly: Assembly, parents: list[str]) -> None:
         assembly.add_processor(step, lambda: StreamTableJoin(spec), parents)
@@ -247,7 +249,9 @@ def join_stream_table(
 
 def _join_buffer(name: str, stream: Handle, grace_ms: int) -> StoreBuilder:
     keys, values = stream.keys, stream.values
-    return StoreBuilder(name, lambda at: JoinBuffer(name, keys, values, grace_ms, at.log, at.topic))
+    return StoreBuilder(name, lambda at: JoinBuffer(
+            name, keys, values, grace_ms, at.log, at.topic
+        ))
 
 
 def _check_history(store: StoreBuilder, grace_ms: int) -> None:
@@ -397,7 +401,9 @@ class ForeignKeyJoinStep:
         keys = self._right.handle.keys
         store = StoreBuilder(
             store_name,
-            lambda at: TimestampedKeyValueStore(store_name, BYTES, BYTES, at.log, at.storage.map()),
+            lambda at: TimestampedKeyValueStore(
+                store_name, BYTES, BYTES, at.log, at.storage.map()
+            ),
         )
         receive_name = self._new("-subscription-receive", "FK-JOIN-SUBSCRIPTION-PROCESSOR")
         return self._builder.add(

@@ -97,7 +97,9 @@ class Run:
             found.setdefault(topic, []).append(each)
         return self.ordered(found)
 
-    def ordered(self, found: dict[str, list[dict[str, Any]]]) -> dict[str, list[dict[str, Any]]]:
+    def ordered(
+        self, found: dict[str, list[dict[str, Any]]]
+    ) -> dict[str, list[dict[str, Any]]]:
         if not self._any_order:
             return found
         return {topic: sorted(each, key=json.dumps) for topic, each in _sorted_keys(found).items()}
