@@ -65,8 +65,7 @@ class SparkTables:
         if before is not None and statement.if_not_exists:
             return execute(_create(statement, [("ROW", before.schema.value[0].type)], []))[0]
         self._check_topic(statement)
-        frame = self._frame(table)
-        schema = frame.schema.jsonValue()
+        frame, schema = self._frame(table)
         found: list[_Row] = []
         copy = _Copy(engine, query, sql_columns(schema), session, found.append)
         columns = [(each.name, each.type) for each in copy.columns]
@@ -101,7 +100,8 @@ class SparkTables:
                 "with KAFKA_TOPIC, or delete it"
             )
 
-    def _frame(self, table: SparkTable) -> Any:
+    def _frame(self, table: SparkTable) -> tuple[Any, dict[str, Any]]:
+        """The table as a DataFrame, and its schema as JSON."""
         self._check_place(table)
         if self._sessions is None:
             raise KsqlException(
@@ -112,7 +112,8 @@ class SparkTables:
 
         options = {table.format: table.location, **dict(table.options)}
         try:
-            return tables.read(self._sessions.get(), table.format, options, False)
+            frame = tables.read(self._sessions.get(), table.format, options, False)
+            return frame, frame.schema.jsonValue()
         except Exception as error:  # Spark and its client have errors of their own.
             raise KsqlException(f"{table} cannot be read: {_first_line(error)}") from error
 

@@ -18,7 +18,7 @@ from moldau.sql.sources.data_source import (
     WindowInfo,
 )
 from moldau.sql.syntax.cursor import Cursor
-from moldau.sql.syntax.expressions import Literal
+from moldau.sql.syntax.expressions import Literal, StringLiteral
 from moldau.sql.syntax.lexer import EOF, Text, tokens
 from moldau.sql.syntax.statements import UNIT_MS, CreateAsSelect
 
@@ -75,8 +75,9 @@ def spark_keys(statement: CreateAsSelect, names: Sequence[str]) -> list[str]:
     given = next(
         (each for name, each in statement.properties.items() if name.upper() == _SPARK_KEY), None
     )
-    wanted = [] if given is None else [each.strip() for each in str(given.value).split(",")]
-    found = [each[1:-1] if each[:1] == "`" else each.upper() for each in wanted]
+    wanted = given.value.split(",") if isinstance(given, StringLiteral) else []
+    plain = [each.strip() for each in wanted]
+    found = [each[1:-1] if each[:1] == "`" else each.upper() for each in plain]
     unknown = next((each for each in found if each not in names), None)
     if unknown is not None:
         raise KsqlException(
