@@ -17,7 +17,7 @@ from typing import Any, Final
 from moldau.client.admin import Admin
 from moldau.client.errors import KafkaError
 from moldau.services.sql.config import SqlConfig
-from moldau.services.sql.machine.retries import Failures, QueryFailure, classified
+from moldau.services.sql.machine.retries import Failures, QueryFailure, classified, explained
 from moldau.services.sql.metering import Metering
 from moldau.services.sql.on_spark import SparkQuery, SparkSessions
 from moldau.sql.engine.results import PersistentQuery
@@ -166,7 +166,7 @@ class QueryHost:
         failures, query_id = hosted.failures, hosted.query.id
         if hosted.streams.state in _FAILED and failures.due_ms is None:
             error = hosted.streams.error or RuntimeError("the query ended")
-            message = f"{type(error).__name__}: {error}"
+            message = explained(error)
             failure = QueryFailure(time.time_ns() // 1_000_000, message, classified(error))
             failures.failed(failure, now_ms)
             logger.error("%s failed (%s): %s", query_id, failure.kind, message)
