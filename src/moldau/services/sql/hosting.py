@@ -35,7 +35,7 @@ _FAILED: Final = (State.PENDING_ERROR, State.ERROR)
 #: ksqlDB's own defaults where they differ from Kafka Streams'.
 _DEFAULTS: Final[Mapping[str, Any]] = {
     # As ksqlDB's: members of consumer groups get their tasks at once. Those of streams groups get
-    # them with the heartbeat after group.streams.initial.rebalance.delay.ms, 5 s later by default.
+    # them with a heartbeat, group.streams.heartbeat.interval.ms (5 s) later.
     "group.protocol": "classic",
     "auto.offset.reset": "latest",
     "commit.interval.ms": 2000,
