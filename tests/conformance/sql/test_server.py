@@ -49,7 +49,8 @@ def test_rows_come_while_they_are_made(server: SqlServer) -> None:
     later = server.rows_later("SELECT * FROM live EMIT CHANGES;", 1, EARLIEST)
     assert later.header["columnNames"] == ["ID", "MADE", "PRICE", "TAGS"]
     assert later.header["columnTypes"][2] == "DECIMAL(5, 2)"
-    sent = b'{"target":"live"}\n{"id":"x","made":"1970-01-01T00:00:00.001","price":1.5,"tags":["a",null]}\n'
+    row = b'{"id":"x","made":"1970-01-01T00:00:00.001","price":1.5,"tags":["a",null]}'
+    sent = b'{"target":"live"}\n' + row + b"\n"
     answer = server.post("/inserts-stream", sent, Accept="*/*")
     assert answer.json() == {"status": "ok", "seq": 0}
     assert later.wait() == [["x", "1970-01-01T00:00:00.001", 1.5, ["a", None]]]
