@@ -234,6 +234,11 @@ def test_a_decimal_that_cannot_be_is_refused(engine: KsqlEngine, kind: str) -> N
             "CREATE STREAM x AS SELECT id, REDUCE(ARRAY[id], 0, (q, q) => 1) AS z FROM s;",
             "Lambda arguments have duplicates: [Q, Q]",
         ),
+        (
+            "CREATE STREAM x (a STRUCT<b INT, b STRING>) "
+            "WITH (kafka_topic='x', value_format='JSON', partitions=1);",
+            "Duplicate field names found in STRUCT: '`B` INTEGER' and '`B` STRING'",
+        ),
     ],
 )
 def test_what_is_wrong_before_names_are_known(engine: KsqlEngine, sql: str, message: str) -> None:
@@ -277,3 +282,8 @@ def test_what_the_second_planner_cannot_plan(engine: KsqlEngine, sql: str, messa
     session = Session(properties={"ksql.new.query.planner.enabled": "true"})
     with pytest.raises(KsqlStatementException, match=message):
         engine.execute_script(f"CREATE STREAM x AS {sql};", session)
+
+
+def test_a_struct_has_no_field_twice(engine: KsqlEngine) -> None:
+    with pytest.raises(KsqlStatementException, match="Duplicate field names found in STRUCT"):
+        engine.execute_script("CREATE STREAM x AS SELECT id, STRUCT(a:=1, a:=2) AS b FROM s;")
