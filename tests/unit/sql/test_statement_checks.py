@@ -287,3 +287,44 @@ def test_what_the_second_planner_cannot_plan(engine: KsqlEngine, sql: str, messa
 def test_a_struct_has_no_field_twice(engine: KsqlEngine) -> None:
     with pytest.raises(KsqlStatementException, match="Duplicate field names found in STRUCT"):
         engine.execute_script("CREATE STREAM x AS SELECT id, STRUCT(a:=1, a:=2) AS b FROM s;")
+
+
+@pytest.mark.parametrize(
+    ("sql", "message"),
+    [
+        ("INSERT INTO c VALUES ('x');", "Cannot insert values into read-only topic: _confluent-x"),
+        ("INSERT INTO c SELECT v FROM s PARTITION BY NULL;", "Cannot insert into read-only topic"),
+        (
+            "CREATE STREAM d WITH (kafka_topic='__confluent-y') AS SELECT * FROM s;",
+            "Cannot write to read-only topic: __confluent-y",
+        ),
+        ("ALTER SYSTEM 'ksql.readonly.topics'='';", "Cannot alter system configs"),
+        ("DROP STREAM c DELETE TOPIC;", "Cannot delete read-only topic: _confluent-x"),
+    ],
+)
+def test_topics_of_the_server_itself_are_not_written(
+    engine: KsqlEngine, sql: str, message: str
+) -> None:
+    """Whoever writes commands could have the server do anything."""
+    engine.execute_script(
+        "CREATE STREAM c (v STRING) "
+        "WITH (kafka_topic='_confluent-x', value_format='AVRO', partitions=1);"
+    )
+    with pytest.raises(KsqlStatementException, match=message):
+        engine.execute_script(sql)
+    engine.execute_script("DROP STREAM c;")
+
+
+def test_hidden_topics_are_listed_with_all(engine: KsqlEngine) -> None:
+    engine.execute_script(
+        "CREATE STREAM c (v STRING) "
+        "WITH (kafka_topic='connect-status', value_format='AVRO', partitions=1);"
+    )
+
+    def topics(sql: str) -> list[str]:
+        (found,) = engine.execute_script(sql)
+        assert isinstance(found, Listing)
+        return [each["name"] for each in found.rows]
+
+    assert topics("SHOW TOPICS;") == ["t"]
+    assert topics("SHOW ALL TOPICS;") == ["connect-status", "t"]

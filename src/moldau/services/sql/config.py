@@ -58,6 +58,8 @@ ksql.suppress.enabled                     boolean  true        l
 ksql.timestamp.throw.on.invalid           boolean  false       l
 ksql.query.push.v2.enabled                boolean  false       l
 ksql.headers.columns.enabled              boolean  true        l
+ksql.hidden.topics                        string   -           l
+ksql.readonly.topics                      string   -           l
 ksql.fail.on.deserialization.error        boolean  false       m
 ksql.new.query.planner.enabled            boolean  false       l
 ksql.internal.topic.replicas              int      1           l  >=1

@@ -35,7 +35,8 @@ class RowWriter:
 
     def target(self, name: str) -> DataSource:
         """The stream or table that rows are inserted into; raises KsqlException."""
-        return target_of(column_name(name), self._engine().metastore)
+        engine = self._engine()
+        return target_of(column_name(name), engine.metastore, engine.settings)
 
     def send(self, target: str, row: Mapping[str, Any]) -> Any:
         """Send a row that came as JSON. See `written`. As in ksqlDB, a key must be there."""

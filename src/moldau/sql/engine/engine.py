@@ -256,6 +256,9 @@ class KsqlEngine:
                 f"The following queries write into this source: [{writing}].\n"
                 f"You need to terminate them before dropping {name}."
             )
+        source = self.metastore.source(name)
+        if statement.delete_topic and source and self.settings.is_read_only(source.topic):
+            raise KsqlException(f"Cannot delete read-only topic: {source.topic}")
         done = self._ddl.drop(statement)
         for query in [*creating, *own]:
             self.queries.pop(query.id, None)
@@ -280,6 +283,8 @@ class KsqlEngine:
                 )
             raise already_exists(plan.kind, sink.name, before.kind)
         _check_kind(statement, plan)
+        if self.settings.is_read_only(sink.topic):
+            raise KsqlException(f"Cannot write to read-only topic: {sink.topic}")
         spark = self._spark_plan(properties, plan)
         self._queries.register_sink(plan, sink, properties)
         self.metastore.put(replace(sink, sql=sql), replace=statement.or_replace)
@@ -307,6 +312,8 @@ class KsqlEngine:
         target = self.metastore.source(statement.target)
         if target is None:
             raise KsqlException(f"{statement.target} does not exist.")
+        if self.settings.is_read_only(target.topic):
+            raise KsqlException(f"Cannot insert into read-only topic: {target.topic}")
         into = Into(
             name=target.name, properties=SourceProperties({}, is_query=True), existing=target
         )
@@ -349,7 +356,9 @@ class KsqlEngine:
 
     def _insert_values(self, statement: InsertValues, sql: str, session: Session) -> Inserted:
         try:
-            return insert_values(statement, self.metastore, self.functions, self.serdes)
+            return insert_values(
+                statement, self.metastore, self.functions, self.serdes, self.settings
+            )
         except KsqlException as error:
             target = statement.target
             raise KsqlException(f"Failed to insert values into '{target}'. {error}") from error
@@ -402,9 +411,11 @@ class KsqlEngine:
 
     def _set(self, statement: SetProperty, sql: str, session: Session) -> Result:
         if statement.is_system:
-            self.settings = self.settings.with_overrides({statement.name: statement.value})
-        else:
-            session.properties[statement.name] = statement.value
+            # Each query runs by itself here, as it does in ksqlDB by default.
+            raise KsqlException(
+                "Cannot alter system configs when KSQL_SHARED_RUNTIME_ENABLED is turned off."
+            )
+        session.properties[statement.name] = statement.value
         return Done(f"Successfully changed local property '{statement.name}'")
 
     def _unset(self, statement: UnsetProperty, sql: str, session: Session) -> Result:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from moldau.sql.engine.results import Inserted
+from moldau.sql.engine.settings import Settings
 from moldau.sql.errors import KsqlException
 from moldau.sql.expressions.constants import constant
 from moldau.sql.ports import Functions
@@ -17,7 +18,7 @@ from moldau.sql.topology.serdes import Serdes
 from moldau.sql.types import SqlType
 
 
-def target_of(name: str, metastore: MetaStore) -> DataSource:
+def target_of(name: str, metastore: MetaStore, settings: Settings) -> DataSource:
     """The source that values are inserted into."""
     source = metastore.source(name)
     if source is None:
@@ -30,6 +31,8 @@ def target_of(name: str, metastore: MetaStore) -> DataSource:
         )
     if source.key_format.is_windowed:
         raise KsqlException("Cannot insert values into windowed stream/table!")
+    if settings.is_read_only(source.topic):
+        raise KsqlException(f"Cannot insert values into read-only topic: {source.topic}")
     return source
 
 
@@ -65,10 +68,14 @@ def resolved_values(
 
 
 def insert_values(
-    statement: InsertValues, metastore: MetaStore, functions: Functions, serdes: Serdes
+    statement: InsertValues,
+    metastore: MetaStore,
+    functions: Functions,
+    serdes: Serdes,
+    settings: Settings,
 ) -> Inserted:
     """The record of an INSERT VALUES statement."""
-    source = target_of(statement.target, metastore)
+    source = target_of(statement.target, metastore, settings)
     values = resolved_values(statement, source, functions)
     schema = source.schema
     if source.kind == "TABLE":
