@@ -328,3 +328,20 @@ def test_hidden_topics_are_listed_with_all(engine: KsqlEngine) -> None:
 
     assert topics("SHOW TOPICS;") == ["t"]
     assert topics("SHOW ALL TOPICS;") == ["connect-status", "t"]
+
+
+def test_keys_are_inserted_with_the_schema_that_is_registered(
+    engine: KsqlEngine, registry: MemoryRegistry
+) -> None:
+    engine.execute_script(
+        "CREATE STREAM k (id STRING KEY, v STRING) "
+        "WITH (kafka_topic='k', format='AVRO', partitions=1);"
+        "INSERT INTO k VALUES ('a', 'b');"
+    )
+    registry.register("k-key", "AVRO", '"long"')
+    with pytest.raises(KsqlStatementException) as caught:
+        engine.execute_script("INSERT INTO k VALUES ('a', 'b');")
+    assert "ksqlDB generated schema would overwrite existing key schema." in str(caught.value)
+    registry.delete("k-key")
+    with pytest.raises(KsqlStatementException, match=r"Failed to fetch key schema \(k-key\)"):
+        engine.execute_script("INSERT INTO k VALUES ('a', 'b');")

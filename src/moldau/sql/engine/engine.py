@@ -12,6 +12,7 @@ from moldau.sql.analysis.nesting import flattened
 from moldau.sql.analysis.sanitizer import check_insert_target, sanitized
 from moldau.sql.engine import settings as names
 from moldau.sql.engine.ddl import Ddl
+from moldau.sql.engine.inference import Inference
 from moldau.sql.engine.inserts import insert_values
 from moldau.sql.engine.listing import Lister
 from moldau.sql.engine.ports import Topics
@@ -112,6 +113,7 @@ class KsqlEngine:
         self.formats = Formats(formats)
         self.topics = topics
         self.serdes = Serdes(self.formats, registry)
+        self._inference = Inference(self.formats, registry)
         self._ddl = Ddl(self.metastore, self.formats, registry, topics)
         self._queries = Queries(
             metastore=self.metastore,
@@ -357,7 +359,12 @@ class KsqlEngine:
     def _insert_values(self, statement: InsertValues, sql: str, session: Session) -> Inserted:
         try:
             return insert_values(
-                statement, self.metastore, self.functions, self.serdes, self.settings
+                statement,
+                self.metastore,
+                self.functions,
+                self.serdes,
+                self.settings,
+                self._inference.check_insert,
             )
         except KsqlException as error:
             target = statement.target

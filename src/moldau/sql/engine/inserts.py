@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from moldau.sql.engine.results import Inserted
@@ -73,8 +74,9 @@ def insert_values(
     functions: Functions,
     serdes: Serdes,
     settings: Settings,
+    check: Callable[[DataSource], None],
 ) -> Inserted:
-    """The record of an INSERT VALUES statement."""
+    """The record of an INSERT VALUES statement; `check` looks at the schema of its key."""
     source = target_of(statement.target, metastore, settings)
     values = resolved_values(statement, source, functions)
     schema = source.schema
@@ -87,6 +89,7 @@ def insert_values(
     key = tuple(values.get(each.name) for each in schema.key)
     row = tuple(values.get(each.name) for each in schema.value)
     value_format = source.value_format
+    check(source)
     return Inserted(
         topic=source.topic,
         key=serdes.key(source.key_format, schema).serialize(source.topic, key),
