@@ -229,6 +229,12 @@ class SqlCore:
         session = Session()
         for result in self.engine.execute_script(script, session):
             self._after(result, session)
+        if not self.engine.queries:
+            raise KsqlException(
+                f"The SQL file {path} does not contain any persistent queries. i.e. it contains no "
+                "'INSERT INTO', 'CREATE TABLE x AS SELECT' or 'CREATE STREAM x AS SELECT' style "
+                "statements."
+            )
 
     def close(self) -> None:
         self._closing.set()

@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 _CLOSE_TIMEOUT_S: Final = 10.0
 _START_TIMEOUT_S: Final = 10.0
 _WATCH_S: Final = 0.25
-_SAMPLE_S: Final = 1.0
+_SAMPLE_S: Final = 2.0
 _FAILED: Final = (State.PENDING_ERROR, State.ERROR)
 #: ksqlDB's own defaults where they differ from Kafka Streams'.
 _DEFAULTS: Final[Mapping[str, Any]] = {
