@@ -151,7 +151,10 @@ class QueryHost:
                 except Exception:
                     logger.exception("%s could not be started again", each.query.id)
             if time.monotonic() >= self._sampled_at + _SAMPLE_S:
-                self.sample()
+                try:
+                    self.sample()
+                except Exception:
+                    logger.exception("Statistics could not be taken")
 
     def sample(self) -> None:
         """Take the statistics of all queries as they are now."""
