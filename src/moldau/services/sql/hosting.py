@@ -42,6 +42,7 @@ _DEFAULTS: Final[Mapping[str, Any]] = {
     "processing.guarantee": "at_least_once",
 }
 _FAIL_ON_UNREADABLE: Final = "ksql.fail.on.deserialization.error"
+_UNREADABLE: Final = "deserialization.exception.handler"
 _TRANSIENT: Final[Mapping[str, Any]] = {
     "commit.interval.ms": 100,
     "statestore.cache.max.bytes": 0,
@@ -125,8 +126,10 @@ class QueryHost:
             settings.update(_TRANSIENT)
         elif self.address:
             settings["application.server"] = self.address
-        settings["deserialization.exception.handler"] = self._unreadable(query, overrides)
-        settings.update(self._config.streams_settings(overrides))
+        given = self._config.streams_settings(overrides)
+        if not any(name.endswith(_UNREADABLE) for name in given):
+            settings[_UNREADABLE] = self._unreadable(query, overrides)
+        settings.update(given)
         # A request's query is never continued: what another one has committed must not count.
         unique = f"_{uuid.uuid4().hex}" if transient else ""
         settings["application.id"] = query.application_id + unique
