@@ -228,7 +228,8 @@ def queries(options: argparse.Namespace, console: Console) -> dict[str, Any]:
                 ours.append(rate(query.built.topology, lefts, rights, is_join))
                 theirs.append(rate(program, lefts, rights, is_join))
             ratio = max(ours) / max(theirs)
-            found[name] = {"sql": round(max(ours)), "streams": round(max(theirs))}
+            found[name] = {"sql": round(max(ours)), "streams": round(max(theirs)),
+                           **_conditions(options.records)}  # fmt: skip
             table.add_row(row.name, format_name, f"{max(ours):,.0f}", f"{max(theirs):,.0f}",
                           f"{ratio:.2f}")  # fmt: skip
     console.print(table)
@@ -388,7 +389,6 @@ def main() -> None:
     rows = queries(options, console)
     found["rows per CPU second"] = {**found.get("rows per CPU second", {}), **rows}
     conditions = found.setdefault("conditions", {})
-    conditions["rows per CPU second"] = _conditions(options.records)
     if not options.no_server:
         found["server"] = server(console)
         conditions["server"] = _conditions(PULLS)
@@ -400,7 +400,7 @@ def main() -> None:
 
 
 def _conditions(count: int) -> dict[str, Any]:
-    """When a part was measured, with how many records or requests, and what else ran."""
+    """When something was measured, with how many records or requests, and what else ran."""
     return {
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
         "count": count,
