@@ -17,6 +17,7 @@ from moldau.sql.errors import KsqlException
         ("auto.offset.reset", None),
         ("ksql.streams.auto.offset.reset", "latest"),
         ("ksql.streams.num.stream.threads", 2),
+        ("ksql.streams.group.protocol", "streams"),
         ("consumer.max.poll.records", "10"),
         ("ksql.streams.producer.linger.ms", 5),
         ("ksql.query.pull.table.scan.enabled", False),

@@ -68,7 +68,8 @@ _CODE: Final = frozenset(
     ["interceptor.classes", "metric.reporters", "partition.assignment.strategy"]
 )
 _KAFKAS: Final = ("org.apache.kafka.", "io.confluent.")
-_DEFINITIONS: Final[tuple[ConfigDef, ...]] = (CONSUMER_KEYS, PRODUCER_KEYS, STREAMS_KEYS)
+#: Streams' own first: some of its keys allow more than the clients' keys of that name.
+_DEFINITIONS: Final[tuple[ConfigDef, ...]] = (STREAMS_KEYS, CONSUMER_KEYS, PRODUCER_KEYS)
 
 
 def is_known(name: str) -> bool:
