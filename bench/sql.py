@@ -4,13 +4,15 @@ Queries as tasks in this process, without a broker: rows per CPU second from the
 record to the bytes of all that it writes, beside the same topology written in `moldau.streams`.
 Then a server with a broker: pull queries per second and their p99, and the time from a statement to
 the first row of a push query. With `--spark`, Spark SQL runs the same queries over the same bytes,
-as a batch on one core.
+as a batch on one core. What was measured replaces the same part of `results/sql.json`, with the
+load of the machine at the time.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
 import sys
 import tempfile
@@ -19,6 +21,7 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -225,7 +228,8 @@ def queries(options: argparse.Namespace, console: Console) -> dict[str, Any]:
                 ours.append(rate(query.built.topology, lefts, rights, is_join))
                 theirs.append(rate(program, lefts, rights, is_join))
             ratio = max(ours) / max(theirs)
-            found[name] = {"sql": round(max(ours)), "streams": round(max(theirs))}
+            found[name] = {"sql": round(max(ours)), "streams": round(max(theirs)),
+                           **_conditions(options.records)}  # fmt: skip
             table.add_row(row.name, format_name, f"{max(ours):,.0f}", f"{max(theirs):,.0f}",
                           f"{ratio:.2f}")  # fmt: skip
     console.print(table)
@@ -382,13 +386,27 @@ def main() -> None:
     console = Console()
     path = RESULTS / "sql.json"
     found: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
-    found["rows per CPU second"] = queries(options, console)
+    rows = queries(options, console)
+    found["rows per CPU second"] = {**found.get("rows per CPU second", {}), **rows}
+    conditions = found.setdefault("conditions", {})
     if not options.no_server:
         found["server"] = server(console)
+        conditions["server"] = _conditions(PULLS)
     if options.spark:
-        found["Spark SQL rows per second, JSON"] = spark(options, console)
-    if not options.rows and not options.no_server:
-        path.write_text(json.dumps(found, indent=2) + "\n")
+        name = "Spark SQL rows per second, JSON"
+        found[name] = spark(options, console)
+        conditions[name] = _conditions(options.records)
+    path.write_text(json.dumps(found, indent=2) + "\n")
+
+
+def _conditions(count: int) -> dict[str, Any]:
+    """When something was measured, with how many records or requests, and what else ran."""
+    return {
+        "at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "count": count,
+        "processors": os.cpu_count(),
+        "load": round(os.getloadavg()[0], 1),
+    }
 
 
 if __name__ == "__main__":

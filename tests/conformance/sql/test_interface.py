@@ -368,7 +368,16 @@ def test_descriptions_say_what_the_cluster_knows(server: SqlServer) -> None:
     eventually(lambda: ("read", 2, 2) in offsets(), what="both rows are committed")
     found = described()
     assert (found["partitions"], found["replication"], found["windowType"]) == (1, 1, "TUMBLING")
-    assert (found["statistics"], found["clusterErrorStats"]) == ("", [])
+    assert "total-messages:" in found["statistics"]
+    assert "last-message: 2" in found["statistics"]
+    assert {each["name"] for each in found["clusterStatistics"]} == {
+        "messages-per-sec",
+        "total-messages",
+    }
+    assert {each["host"] for each in found["clusterStatistics"]} == {
+        server.url.removeprefix("http://")
+    }
+    assert (found["errorStats"], found["clusterErrorStats"]) == ("", [])
     writer = found["writeQueries"][0]
     assert writer["statusCount"] == {"RUNNING": 1}
     query = server.execute(f"EXPLAIN {writer['id']};")[0]["queryDescription"]
@@ -389,6 +398,40 @@ def test_descriptions_say_what_the_cluster_knows(server: SqlServer) -> None:
         1,
         1,
     )
+
+
+def test_windows_over_partitions_in_a_streams_group(server: SqlServer) -> None:
+    """The default of KafkaStreams, where the default here is a consumer group."""
+    server.execute(
+        "CREATE STREAM spread (id STRING KEY, n INT) "
+        "WITH (kafka_topic='spread', value_format='JSON', partitions=4);"
+        + "".join(
+            f"INSERT INTO spread (ROWTIME, id, n) VALUES ({each * 1000}, 'k{each % 7}', {each});"
+            for each in range(20)
+        )
+    )
+    server.execute(
+        "CREATE TABLE tumbled AS SELECT id, COUNT(*) AS c FROM spread "
+        "WINDOW TUMBLING (SIZE 5 SECONDS) GROUP BY id;"
+        "CREATE TABLE hopped AS SELECT n, COUNT(*) AS c FROM spread "
+        "WINDOW HOPPING (SIZE 10 SECONDS, ADVANCE BY 5 SECONDS) GROUP BY n;",
+        {**EARLIEST, "ksql.streams.group.protocol": "streams"},
+    )
+
+    def read(table: str) -> int:
+        (found,) = server.execute(f"DESCRIBE {table} EXTENDED;")
+        return sum(
+            each["consumerOffset"]
+            for summary in found["sourceDescription"]["queryOffsetSummaries"]
+            for topic in summary["topicSummaries"]
+            if topic["kafkaTopic"] == "spread"
+            for each in topic["offsets"]
+        )
+
+    for table in ("tumbled", "hopped"):
+        eventually(lambda table=table: read(table) == 20, what=f"{table} has committed all rows")
+    rows = [each for each in server.query("SELECT * FROM tumbled;") if "row" in each]
+    assert sum(each["row"]["columns"][-1] for each in rows) == 20
 
 
 def test_a_push_query_is_listed_and_can_be_terminated(server: SqlServer) -> None:

@@ -80,6 +80,36 @@ def test_a_query_that_fails_says_why_and_disturbs_no_other(
     assert failing not in states(server)
 
 
+def test_records_that_cannot_be_read_are_passed_over_and_counted(
+    server: SqlServer, broker: BrokerProcess
+) -> None:
+    server.execute(
+        "CREATE STREAM readings (id STRING KEY, n INT) "
+        "WITH (kafka_topic='readings', value_format='JSON', partitions=1);"
+        "CREATE STREAM good AS SELECT id, n FROM readings;"
+    )
+    made = server.execute(
+        "CREATE STREAM exact AS SELECT id, n FROM readings;",
+        {"ksql.fail.on.deserialization.error": "true"},
+    )
+    exact = made[0]["commandStatus"]["queryId"]
+    produce(broker, "readings", b'{"n":1}', b"{no json", b'{"n":"x"}', b'{"n":4}')
+    rows = server.query("SELECT n FROM good EMIT CHANGES LIMIT 2;")
+    assert [each["row"]["columns"] for each in rows if "row" in each] == [[1], [4]]
+
+    def stats(key: str) -> dict[str, float]:
+        (found,) = server.execute("DESCRIBE readings EXTENDED;")
+        return {each["name"]: each["value"] for each in found["sourceDescription"][key]}
+
+    eventually(lambda: states(server)[exact] == "ERROR", what="the strict query has failed")
+    server.execute(f"TERMINATE {exact};")
+    assert stats("clusterErrorStats")["consumer-failed-messages"] >= 3
+    assert stats("clusterStatistics")["consumer-total-messages"] >= 4
+    assert stats("clusterStatistics")["consumer-total-bytes"] > 30
+    (found,) = server.execute("DESCRIBE readings EXTENDED;")
+    assert "last-failed: 2" in found["sourceDescription"]["errorStats"]
+
+
 @pytest.mark.long("a hundred queries take a minute to create")
 def test_a_hundred_queries(server: SqlServer, broker: BrokerProcess) -> None:
     server.execute(

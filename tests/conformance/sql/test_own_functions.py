@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,7 @@ from support.waiting import eventually
 
 EARLIEST = {"auto.offset.reset": "earliest"}
 MINE = '''
-import os, time
+import os, subprocess, time
 from moldau.sql.functions import udf
 
 @udf
@@ -26,6 +27,30 @@ def crash(text: str) -> str:
 
 @udf
 def hang(text: str) -> str:
+    time.sleep(3600)
+
+@udf
+def spin(text: str) -> str:
+    while True:
+        pass
+
+@udf
+def eat(text: str) -> str:
+    eaten = []
+    while True:
+        eaten.append(bytearray(1 << 24))
+
+@udf
+def leave(text: str) -> str:
+    os._exit(0)
+
+@udf
+def ask_to_leave(text: str) -> str:
+    raise SystemExit(7)
+
+@udf
+def leave_children(text: str) -> str:
+    subprocess.Popen(["sleep", "3600"])
     time.sleep(3600)
 '''
 
@@ -41,37 +66,57 @@ def with_functions(
         ksql_service_id="own_",
         ksql_extension_dir=str(folder),
         ksql_functions_python_timeout_ms="1000",
+        ksql_functions_python_memory_max_bytes=str(256 * 1024 * 1024),
         ksql_streams_state_dir=str(folder / "state"),
         ksql_streams_commit_interval_ms="100",
     ) as found:
         yield found
 
 
-def test_a_crash_and_a_hang_fail_their_queries_only(with_functions: SqlServer) -> None:
+#: Functions that harm, and what their queries say.
+HARMFUL = {
+    "CRASH": "has ended its process, with code -6",
+    "HANG": "took longer than 1000 ms",
+    "SPIN": "took longer than 1000 ms",
+    "EAT": "needs more memory than 268435456",
+    "LEAVE": "has ended its process, with code 0",
+    "ASK_TO_LEAVE": "has ended its process, with code 7",
+    "LEAVE_CHILDREN": "took longer than 1000 ms",
+}
+
+
+def test_harmful_functions_fail_their_queries_only(with_functions: SqlServer) -> None:
     server = with_functions
     server.execute(
         "CREATE STREAM said (id STRING KEY, t STRING) "
         "WITH (kafka_topic='said', value_format='JSON', partitions=1);"
     )
-    server.execute(
-        "CREATE STREAM loud AS SELECT id, SHOUT(t) AS t FROM said;"
-        "CREATE STREAM crashed AS SELECT id, CRASH(t) AS t FROM said;"
-        "CREATE STREAM hung AS SELECT id, HANG(t) AS t FROM said;",
-        EARLIEST,
-    )
+    server.execute("CREATE STREAM loud AS SELECT id, SHOUT(t) AS t FROM said;", EARLIEST)
+    for name in HARMFUL:
+        server.execute(f"CREATE STREAM by_{name} AS SELECT id, {name}(t) AS t FROM said;", EARLIEST)
     server.execute("INSERT INTO said VALUES ('a', 'one');")
 
-    def states() -> dict[str, str]:
-        (shown,) = server.execute("SHOW QUERIES;")
-        return {each["sinks"][0]: each["state"] for each in shown["queries"]}
+    def queries() -> dict[str, dict[str, Any]]:
+        (shown,) = server.execute("SHOW QUERIES EXTENDED;")
+        return {each["sinks"][0]: each for each in shown["queryDescriptions"]}
+
+    def failed() -> set[str]:
+        return {name for name, each in queries().items() if each["queryErrors"]}
 
     eventually(
-        lambda: states()["CRASHED"] == states()["HUNG"] == "ERROR", what="both queries failed"
+        lambda: failed() == {f"BY_{name}" for name in HARMFUL}, what="all harmful queries failed"
     )
+    said = {name: each["queryErrors"][0]["errorMessage"] for name, each in queries().items()
+            if each["queryErrors"]}  # fmt: skip
+    for name, why in HARMFUL.items():
+        assert why in said[f"BY_{name}"]
     server.execute("INSERT INTO said VALUES ('b', 'two');")
     found = server.query("SELECT t FROM loud EMIT CHANGES LIMIT 2;", EARLIEST)
     assert [each["row"]["columns"] for each in found[1:3]] == [["ONE"], ["TWO"]]
-    assert states()["LOUD"] == "RUNNING"
+    assert queries()["LOUD"]["state"] == "RUNNING"
+    for each in queries().values():
+        if each["queryErrors"]:
+            server.execute(f"TERMINATE {each['id']};")
     (described,) = server.execute("DESCRIBE FUNCTION shout;")
     assert described["description"] == "In capitals."
     assert described["path"].endswith("mine.py")

@@ -11,6 +11,7 @@ import httpx
 import pytest
 
 from moldau.cli.services.sql_shell.shell import Shell
+from moldau.client import Consumer
 from moldau.client.admin import Admin, RecordsToDelete
 from moldau.client.topics import TopicPartition
 from moldau.sql.client.http import SqlClient
@@ -49,7 +50,8 @@ def test_rows_come_while_they_are_made(server: SqlServer) -> None:
     later = server.rows_later("SELECT * FROM live EMIT CHANGES;", 1, EARLIEST)
     assert later.header["columnNames"] == ["ID", "MADE", "PRICE", "TAGS"]
     assert later.header["columnTypes"][2] == "DECIMAL(5, 2)"
-    sent = b'{"target":"live"}\n{"id":"x","made":1,"price":1.5,"tags":["a",null]}\n'
+    row = b'{"id":"x","made":"1970-01-01T00:00:00.001","price":1.5,"tags":["a",null]}'
+    sent = b'{"target":"live"}\n' + row + b"\n"
     answer = server.post("/inserts-stream", sent, Accept="*/*")
     assert answer.json() == {"status": "ok", "seq": 0}
     assert later.wait() == [["x", "1970-01-01T00:00:00.001", 1.5, ["a", None]]]
@@ -262,6 +264,24 @@ def test_a_server_goes_on_where_another_stopped(broker: BrokerProcess, tmp_path:
         second.execute("INSERT INTO s VALUES ('b', 2);")
         found = second.query("SELECT * FROM doubled EMIT CHANGES LIMIT 2;", EARLIEST)
         assert [each["row"]["columns"] for each in found[1:3]] == [["a", 2], ["b", 4]]
+
+
+def test_commands_have_ksqldbs_form(server: SqlServer, broker: BrokerProcess) -> None:
+    made = server.execute(
+        "CREATE STREAM told (id STRING KEY, v INT) "
+        "WITH (kafka_topic='told', value_format='JSON', partitions=1);",
+        EARLIEST,
+    )
+    partition = TopicPartition("_confluent-ksql-default__command_topic", 0)
+    with Consumer(bootstrap_servers=broker.bootstrap, group_id=None) as consumer:
+        consumer.assign([partition])
+        consumer.seek(partition, made[0]["commandSequenceNumber"])
+        (record, *_) = eventually(lambda: list(consumer.poll(1.0)), what="the command")
+    assert json.loads(record.key) == "stream/`TOLD`/create" == made[0]["commandId"]
+    command = json.loads(record.value)
+    assert command["statement"].startswith("CREATE STREAM told (id STRING KEY, v INT)")
+    assert command["streamsProperties"] == EARLIEST
+    assert set(command) >= {"originalProperties", "plan", "version"}
 
 
 def test_queries_of_a_file_run_without_commands(broker: BrokerProcess, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import json
 import random
 import sys
 import tempfile
+import time
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -137,11 +138,16 @@ class Fuzzer:
         return text + chance.choice((";", ";", ";", "", ";;"))
 
 
-def run(server: SqlServer, fuzzer: Fuzzer, count: int) -> Counter[int]:
+def run(
+    server: SqlServer, fuzzer: Fuzzer, count: int, seconds: float = float("inf")
+) -> Counter[int]:
     """Send requests; AssertionError for the first that is not answered as it should be."""
     statuses: Counter[int] = Counter()
+    until = time.monotonic() + seconds
     with httpx.Client(base_url=server.url, timeout=_TIMEOUT_S) as client:
         for number in range(count):
+            if time.monotonic() > until:
+                break
             path, body = fuzzer.request()
             with client.stream("POST", path, content=body) as answer:
                 status = answer.status_code
@@ -182,6 +188,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 30))
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="end after this time")
     arguments = parser.parse_args()
     found = [each for each in cases() if len(each.script) < 1500] if FOLDER.exists() else []
     print(f"seed {arguments.seed}", flush=True)
@@ -192,7 +199,9 @@ def main() -> int:
             sql_server(broker.bootstrap, ksql_streams_state_dir=f"{folder}/state") as server,
         ):
             without_hosting(server.service.service.core.host)
-            print(dict(run(server, Fuzzer(arguments.seed, found), arguments.count)))
+            fuzzer = Fuzzer(arguments.seed, found)
+            statuses = run(server, fuzzer, arguments.count, arguments.seconds)
+            print(f"{statuses.total()} requests, by status: {dict(statuses)}")
     return 0
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from moldau.sql.engine.engine import KsqlEngine
+from moldau.sql.engine.engine import KsqlEngine, Session
 from moldau.sql.engine.ports import MemoryTopics
 from moldau.sql.engine.results import Listing
 from moldau.sql.errors import KsqlStatementException, ParseFailedException
@@ -220,3 +220,128 @@ def test_a_decimal_that_cannot_be_is_refused(engine: KsqlEngine, kind: str) -> N
         engine.execute_script(
             f"CREATE STREAM d (v {kind}) WITH (kafka_topic='d', value_format='JSON', partitions=1);"
         )
+
+
+@pytest.mark.parametrize(
+    ("sql", "message"),
+    [
+        (
+            "INSERT INTO s (id, v) VALUES (1);",
+            "Expected number columns and values to match: 2, 1",
+        ),
+        ("INSERT INTO s VALUES ();", "Expected some values for INSERT INTO statement."),
+        (
+            "CREATE STREAM x AS SELECT id, REDUCE(ARRAY[id], 0, (q, q) => 1) AS z FROM s;",
+            "Lambda arguments have duplicates: [Q, Q]",
+        ),
+        (
+            "CREATE STREAM x (a STRUCT<b INT, b STRING>) "
+            "WITH (kafka_topic='x', value_format='JSON', partitions=1);",
+            "Duplicate field names found in STRUCT: '`B` INTEGER' and '`B` STRING'",
+        ),
+    ],
+)
+def test_what_is_wrong_before_names_are_known(engine: KsqlEngine, sql: str, message: str) -> None:
+    with pytest.raises(ParseFailedException) as caught:
+        engine.execute_script(sql)
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("window", "message"),
+    [
+        ("TUMBLING (SIZE 0 SECONDS)", "must be larger than zero"),
+        ("HOPPING (SIZE 1 SECONDS, ADVANCE BY 2 SECONDS)", "must lie within interval"),
+        ("TUMBLING (SIZE 9 SECONDS, RETENTION 1 SECONDS)", "must be no smaller than"),
+    ],
+)
+def test_a_window_that_streams_refuse_leaves_nothing(
+    engine: KsqlEngine, window: str, message: str
+) -> None:
+    with pytest.raises(KsqlStatementException, match=message):
+        engine.execute_script(
+            f"CREATE TABLE x AS SELECT v, COUNT(*) AS n FROM s WINDOW {window} GROUP BY v;"
+        )
+    assert engine.metastore.source("X") is None
+    assert not engine.queries
+
+
+@pytest.mark.parametrize(
+    ("sql", "message"),
+    [
+        ("SELECT id, v FROM s WHERE id = 1", "New query planner does not support WHERE."),
+        ("SELECT v AS w FROM s", "New query planner only support column references"),
+        ("SELECT v FROM t", "Input TABLES are not supported by the new planner"),
+    ],
+)
+def test_what_the_second_planner_cannot_plan(engine: KsqlEngine, sql: str, message: str) -> None:
+    engine.execute_script(
+        "CREATE TABLE t (id INT PRIMARY KEY, v STRING) "
+        "WITH (kafka_topic='other', value_format='AVRO', partitions=2);"
+    )
+    session = Session(properties={"ksql.new.query.planner.enabled": "true"})
+    with pytest.raises(KsqlStatementException, match=message):
+        engine.execute_script(f"CREATE STREAM x AS {sql};", session)
+
+
+def test_a_struct_has_no_field_twice(engine: KsqlEngine) -> None:
+    with pytest.raises(KsqlStatementException, match="Duplicate field names found in STRUCT"):
+        engine.execute_script("CREATE STREAM x AS SELECT id, STRUCT(a:=1, a:=2) AS b FROM s;")
+
+
+@pytest.mark.parametrize(
+    ("sql", "message"),
+    [
+        ("INSERT INTO c VALUES ('x');", "Cannot insert values into read-only topic: _confluent-x"),
+        ("INSERT INTO c SELECT v FROM s PARTITION BY NULL;", "Cannot insert into read-only topic"),
+        (
+            "CREATE STREAM d WITH (kafka_topic='__confluent-y') AS SELECT * FROM s;",
+            "Cannot write to read-only topic: __confluent-y",
+        ),
+        ("ALTER SYSTEM 'ksql.readonly.topics'='';", "Cannot alter system configs"),
+        ("DROP STREAM c DELETE TOPIC;", "Cannot delete read-only topic: _confluent-x"),
+    ],
+)
+def test_topics_of_the_server_itself_are_not_written(
+    engine: KsqlEngine, sql: str, message: str
+) -> None:
+    """Whoever writes commands could have the server do anything."""
+    engine.execute_script(
+        "CREATE STREAM c (v STRING) "
+        "WITH (kafka_topic='_confluent-x', value_format='AVRO', partitions=1);"
+    )
+    with pytest.raises(KsqlStatementException, match=message):
+        engine.execute_script(sql)
+    engine.execute_script("DROP STREAM c;")
+
+
+def test_hidden_topics_are_listed_with_all(engine: KsqlEngine) -> None:
+    engine.execute_script(
+        "CREATE STREAM c (v STRING) "
+        "WITH (kafka_topic='connect-status', value_format='AVRO', partitions=1);"
+    )
+
+    def topics(sql: str) -> list[str]:
+        (found,) = engine.execute_script(sql)
+        assert isinstance(found, Listing)
+        return [each["name"] for each in found.rows]
+
+    assert topics("SHOW TOPICS;") == ["t"]
+    assert topics("SHOW ALL TOPICS;") == ["connect-status", "t"]
+
+
+def test_keys_are_inserted_with_the_schema_that_is_registered(
+    engine: KsqlEngine, registry: MemoryRegistry
+) -> None:
+    engine.execute_script(
+        "CREATE STREAM k (id STRING KEY, v STRING) "
+        "WITH (kafka_topic='k', format='AVRO', partitions=1);"
+        "INSERT INTO k VALUES ('a', 'b');"
+    )
+    registry.register("k-key", "AVRO", '"long"')
+    with pytest.raises(KsqlStatementException) as caught:
+        engine.execute_script("INSERT INTO k VALUES ('a', 'b');")
+    assert "ksqlDB generated schema would overwrite existing key schema." in str(caught.value)
+    registry.delete("k-key")
+    with pytest.raises(KsqlStatementException, match=r"Failed to fetch key schema \(k-key\)"):
+        engine.execute_script("INSERT INTO k VALUES ('a', 'b');")

@@ -58,12 +58,17 @@ ksql.suppress.enabled                     boolean  true        l
 ksql.timestamp.throw.on.invalid           boolean  false       l
 ksql.query.push.v2.enabled                boolean  false       l
 ksql.headers.columns.enabled              boolean  true        l
+ksql.hidden.topics                        string   -           l
+ksql.readonly.topics                      string   -           l
+ksql.fail.on.deserialization.error        boolean  false       m
+ksql.new.query.planner.enabled            boolean  false       l
 ksql.internal.topic.replicas              int      1           l  >=1
 ksql.persistence.default.format.key       string   KAFKA       l
 ksql.persistence.default.format.value     string   -           l
 ksql.output.topic.name.prefix             string   ""          l
 ksql.server.start.timeout.ms              int      60000       l  >=1
 ksql.spark.remote                         string   ""          l
+ksql.spark.tables                         list     []          l
 ksql.spark.checkpoint.dir                 string   moldau-sql-checkpoints l
 """)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -31,6 +32,7 @@ from moldau.services.sql.machine.errors import (
 )
 from moldau.services.sql.peers import Peers
 from moldau.services.sql.row_writing import RowWriter
+from moldau.services.sql.spark_tables import SparkTables
 from moldau.services.sql.stream_reads import StreamReads
 from moldau.services.sql.trials import Trials
 from moldau.sql.engine.engine import KsqlEngine, Session
@@ -78,6 +80,7 @@ processing_log = logging.getLogger("moldau.sql.processing")
 #: How often commands of other servers are looked for.
 _FOLLOW_S = 0.3
 _CLOSE_TIMEOUT_S = 10.0
+_SPARK_TABLE = re.compile(r"\bFROM\s+\w+\s*\.\s*`", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +123,9 @@ class SqlCore:
         self._functions = functions or add_extensions(built_in(engine_settings), engine_settings)
         self.engine = self._new_engine()
         self.rows = RowWriter(settings, lambda: self.engine)
+        self.spark_tables = SparkTables(
+            config["ksql.spark.remote"], config["ksql.spark.tables"], self.rows, self.topics
+        )
         self.host = QueryHost(config, self.admin)
         self.peers = Peers(config, self.host)
         self.access = AccessValidator(config["ksql.access.validator.enable"], self.admin)
@@ -223,6 +229,12 @@ class SqlCore:
         session = Session()
         for result in self.engine.execute_script(script, session):
             self._after(result, session)
+        if not self.engine.queries:
+            raise KsqlException(
+                f"The SQL file {path} does not contain any persistent queries. i.e. it contains no "
+                "'INSERT INTO', 'CREATE TABLE x AS SELECT' or 'CREATE STREAM x AS SELECT' style "
+                "statements."
+            )
 
     def close(self) -> None:
         self._closing.set()
@@ -235,6 +247,7 @@ class SqlCore:
                 self._commands.close()
         if self.registry_client is not None:
             self.registry_client.close()
+        self.spark_tables.close()
         self.rows.close()
         self.admin.close()
 
@@ -248,6 +261,9 @@ class SqlCore:
         done: list[Entity] = []
         with self.lock:
             parsed = self._parsed(script, session)
+        if (copied := self._copied(parsed, session)) is not None:
+            return [copied]
+        with self.lock:
             if self._trials.are_due(parsed):
                 self._see_others()
                 self._trials.run(self.engine, parsed, session)
@@ -260,6 +276,29 @@ class SqlCore:
                 except (KsqlException, DataError, SchemaError) as error:
                     raise statement_error(error, each.text, done) from error
         return done
+
+    def _copied(self, parsed: list[ParsedStatement], session: Session) -> Entity | None:
+        """What CREATE ... AS over a table of Spark is answered with. Nobody waits for its rows."""
+        for each in parsed:
+            if not _SPARK_TABLE.search(each.text):
+                continue
+            try:
+                with self.lock:
+                    statement = self.engine.prepare(each)
+                if not (isinstance(statement, CreateAsSelect) and statement.query.source.spark):
+                    continue
+                if len(parsed) > 1:
+                    raise KsqlException("Send CREATE ... AS over a table of Spark by itself")
+                created = self.spark_tables.create(
+                    statement,
+                    self.engine,
+                    session,
+                    lambda sql: self.execute(sql, session.properties, {}),
+                )
+                return {**created, "statementText": each.text}
+            except KsqlException as error:
+                raise statement_error(error, each.text) from error
+        return None
 
     def _parsed(self, script: str, session: Session) -> list[ParsedStatement]:
         enabled = self.engine.settings.with_overrides(session.properties).flag(VARIABLES_ENABLED)

@@ -11,6 +11,7 @@ from moldau.client.errors import KafkaError
 from moldau.client.topics import TopicPartition
 from moldau.services.sql.hosting import QueryHost
 from moldau.services.sql.machine.entities import Entity, query_descriptions
+from moldau.services.sql.machine.statistics import shown
 from moldau.streams import KafkaStreams
 
 __all__ = ["Descriptions"]
@@ -98,12 +99,24 @@ class Descriptions:
         single = entity.get("sourceDescription")
         rows = entity["sourceDescriptions"] if single is None else [single]
         replicas = self._replicas({each["topic"] for each in rows})
+        if any(each["extended"] for each in rows):
+            self._host.sample()
         for each in rows:
             of_topic = replicas.get(each["topic"], [])
             each["partitions"] = len(of_topic)
             each["replication"] = of_topic[0] if of_topic else 0
             if each["extended"]:
+                self._add_statistics(each)
                 each["queryOffsetSummaries"] = self._offset_summaries(each["writeQueries"])
+
+    def _add_statistics(self, description: Entity) -> None:
+        """What the queries of this server have read from and written to a source."""
+        stats, errors = self._host.metering.of(description["topic"])
+        host = self._host.address or "localhost:0"
+        description["statistics"] = shown(stats, "last-message")
+        description["errorStats"] = shown(errors, "last-failed")
+        description["clusterStatistics"] = [each.entity(host) for each in stats]
+        description["clusterErrorStats"] = [each.entity(host) for each in errors]
 
     def _offset_summaries(self, queries: Iterable[Mapping[str, Any]]) -> list[Entity]:
         """How far the queries that write a source have read."""

@@ -17,7 +17,8 @@ from typing import Any, Final
 from moldau.client.admin import Admin
 from moldau.client.errors import KafkaError
 from moldau.services.sql.config import SqlConfig
-from moldau.services.sql.machine.retries import Failures, QueryFailure, classified
+from moldau.services.sql.machine.retries import Failures, QueryFailure, classified, explained
+from moldau.services.sql.metering import Metering
 from moldau.services.sql.on_spark import SparkQuery, SparkSessions
 from moldau.sql.engine.results import PersistentQuery
 from moldau.streams import KafkaStreams, State
@@ -29,16 +30,19 @@ logger = logging.getLogger(__name__)
 _CLOSE_TIMEOUT_S: Final = 10.0
 _START_TIMEOUT_S: Final = 10.0
 _WATCH_S: Final = 0.25
+_SAMPLE_S: Final = 2.0
 _FAILED: Final = (State.PENDING_ERROR, State.ERROR)
 #: ksqlDB's own defaults where they differ from Kafka Streams'.
 _DEFAULTS: Final[Mapping[str, Any]] = {
     # As ksqlDB's: members of consumer groups get their tasks at once. Those of streams groups get
-    # them with the heartbeat after group.streams.initial.rebalance.delay.ms, 5 s later by default.
+    # them with a heartbeat, group.streams.heartbeat.interval.ms (5 s) later.
     "group.protocol": "classic",
     "auto.offset.reset": "latest",
     "commit.interval.ms": 2000,
     "processing.guarantee": "at_least_once",
 }
+_FAIL_ON_UNREADABLE: Final = "ksql.fail.on.deserialization.error"
+_UNREADABLE: Final = "deserialization.exception.handler"
 _TRANSIENT: Final[Mapping[str, Any]] = {
     "commit.interval.ms": 100,
     "statestore.cache.max.bytes": 0,
@@ -72,6 +76,8 @@ class QueryHost:
         self._watching: threading.Thread | None = None
         remote = config["ksql.spark.remote"]
         self._spark = SparkSessions(remote) if remote else None
+        self.metering = Metering()
+        self._sampled_at = 0.0
         #: Where other servers reach this one, as host:port; empty for a server without others.
         self.address = ""
 
@@ -120,13 +126,23 @@ class QueryHost:
             settings.update(_TRANSIENT)
         elif self.address:
             settings["application.server"] = self.address
-        settings.update(self._config.streams_settings(overrides))
+        given = self._config.streams_settings(overrides)
+        if not any(name.endswith(_UNREADABLE) for name in given):
+            settings[_UNREADABLE] = self._unreadable(query, overrides)
+        settings.update(given)
         # A request's query is never continued: what another one has committed must not count.
         unique = f"_{uuid.uuid4().hex}" if transient else ""
         settings["application.id"] = query.application_id + unique
         return settings
 
-    # Failures.
+    def _unreadable(self, query: PersistentQuery, overrides: Mapping[str, Any]) -> Any:
+        """As in ksqlDB a record that cannot be read is passed over, unless the server or the
+        statement wants the query to fail."""
+        fails = overrides.get(_FAIL_ON_UNREADABLE, self._config[_FAIL_ON_UNREADABLE])
+        is_fatal = str(fails).strip().lower() == "true"
+        return self.metering.unreadable(query.id, "fail" if is_fatal else "continue")
+
+    # What runs.
 
     def _watch(self) -> None:
         while not self._closing.wait(_WATCH_S):
@@ -137,18 +153,32 @@ class QueryHost:
                     self._look_at(each)
                 except Exception:
                     logger.exception("%s could not be started again", each.query.id)
+            if time.monotonic() >= self._sampled_at + _SAMPLE_S:
+                try:
+                    self.sample()
+                except Exception:
+                    logger.exception("Statistics could not be taken")
+
+    def sample(self) -> None:
+        """Take the statistics of all queries as they are now."""
+        self._sampled_at = time.monotonic()
+        with self._lock:
+            running = [(key, each.streams) for key, each in self._running.items()]
+        for query_id, streams in running:
+            self.metering.sample(query_id, streams)
 
     def _look_at(self, hosted: _Hosted) -> None:
         now_ms = time.monotonic_ns() // 1_000_000
         failures, query_id = hosted.failures, hosted.query.id
         if hosted.streams.state in _FAILED and failures.due_ms is None:
             error = hosted.streams.error or RuntimeError("the query ended")
-            message = f"{type(error).__name__}: {error}"
+            message = explained(error)
             failure = QueryFailure(time.time_ns() // 1_000_000, message, classified(error))
             failures.failed(failure, now_ms)
             logger.error("%s failed (%s): %s", query_id, failure.kind, message)
         elif failures.is_due(now_ms):
             hosted.streams.close(_CLOSE_TIMEOUT_S)
+            self.metering.ended(query_id)
             with self._lock:
                 if self._running.get(query_id) is not hosted:
                     return
@@ -171,6 +201,8 @@ class QueryHost:
             hosted = self._running.pop(query_id, None)
         if hosted is None:
             return
+        self.metering.sample(query_id, hosted.streams)
+        self.metering.ended(query_id)
         if not hosted.streams.close(_CLOSE_TIMEOUT_S):
             logger.warning("%s did not end within %s s", query_id, _CLOSE_TIMEOUT_S)
         if for_good or hosted.is_transient:

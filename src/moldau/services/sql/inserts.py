@@ -137,5 +137,7 @@ def _object(line: bytes) -> dict[str, Any]:
     except ValueError:
         found = None
     if not isinstance(found, dict):
-        raise KsqlHttpError(400, f"Not a JSON object: {line[:200]!r}", error_code=BAD_REQUEST)
+        raise KsqlHttpError(
+            400, f"Invalid JSON in inserts stream: {line[:200]!r}", error_code=BAD_REQUEST
+        )
     return found

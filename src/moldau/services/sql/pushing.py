@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from moldau.services.sql.core import PreparedQuery, SqlCore
 from moldau.services.sql.machine.errors import BAD_REQUEST, SERVER_ERROR, KsqlHttpError
+from moldau.services.sql.machine.retries import explained
 from moldau.sql.engine.results import PersistentQuery
 from moldau.sql.sources.schema import WINDOWEND, WINDOWSTART, LogicalSchema
 from moldau.sql.syntax.statements import Query
@@ -137,7 +138,7 @@ class PushQuery:
     def outcome(self) -> tuple[str, dict[str, Any] | None]:
         """The last message, and the error if it failed."""
         if self._error is not None:
-            error = KsqlHttpError(500, str(self._error), error_code=SERVER_ERROR)
+            error = KsqlHttpError(500, explained(self._error), error_code=SERVER_ERROR)
             return "", error.body
         return ("Query Completed" if self._is_over else "Limit Reached"), None
 

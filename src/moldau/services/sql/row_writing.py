@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from moldau.client import Producer
 from moldau.client.errors import KafkaError
+from moldau.services.sql.machine.json_rows import column_name, row_values
 from moldau.sql.engine.engine import KsqlEngine
 from moldau.sql.engine.inserts import target_of
 from moldau.sql.engine.results import Inserted
 from moldau.sql.errors import KsqlException
-from moldau.sql.formats.errors import Misfit
-from moldau.sql.formats.json_reading import by_rules, parse
 from moldau.sql.sources.data_source import DataSource
-from moldau.sql.types import StructType
 
 __all__ = ["RowWriter"]
 
@@ -38,28 +35,32 @@ class RowWriter:
 
     def target(self, name: str) -> DataSource:
         """The stream or table that rows are inserted into; raises KsqlException."""
-        return target_of(_name(name), self._engine().metastore)
+        engine = self._engine()
+        return target_of(column_name(name), engine.metastore, engine.settings)
 
     def send(self, target: str, row: Mapping[str, Any]) -> Any:
-        """Send a row that came as JSON. See `written`.
-
-        As in ksqlDB: names match as they do in JSON topics, others are passed over, and a key must
-        be there.
-        """
+        """Send a row that came as JSON. See `written`. As in ksqlDB, a key must be there."""
         source = self.target(target)
         schema = source.schema
-        columns = (*schema.key, *schema.value)
-        given = {_name(name) for name, value in row.items() if value is not None}
-        for key in schema.key:
-            if key.name not in given:
+        values = row_values(row, (*schema.key, *schema.value))
+        for key, value in zip(schema.key, values, strict=False):
+            if value is None:
                 raise KsqlException(f"Key field must be specified: {key.name}")
-        read = by_rules(StructType(tuple((each.name, each.type) for each in columns)))
-        try:
-            values = read(parse(json.dumps(row).encode()))
-        except Misfit as misfit:
-            raise KsqlException(str(misfit)) from None
+        return self._sent(source, values)
+
+    def write(self, source: DataSource, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Write rows, the columns of the key first; raises KsqlException."""
+        count = len(source.schema.key)
+        for row in rows:
+            if source.kind == "TABLE" and None in row[:count]:
+                raise KsqlException(f"A row has no value for the primary key of {source.name}")
+        for sent in [self._sent(source, row) for row in rows]:
+            self.written(sent)
+
+    def _sent(self, source: DataSource, values: tuple[Any, ...]) -> Any:
+        schema, value = source.schema, source.value_format
         count = len(schema.key)
-        serdes, value = self._engine().serdes, source.value_format
+        serdes = self._engine().serdes
         key_serde = serdes.key(source.key_format, schema)
         value_serde = serdes.value(value.format, schema, value.features)
         return self._producer.send(
@@ -77,8 +78,3 @@ class RowWriter:
 
     def close(self) -> None:
         self._producer.close(timeout=5)
-
-
-def _name(text: str) -> str:
-    """An identifier as a client writes it: in capitals unless it is quoted."""
-    return text[1:-1] if text[:1] == "`" == text[-1:] else text.upper()

@@ -51,6 +51,11 @@ class _Sources:
 
 
 def _find(relation: Relation, metastore: MetaStore) -> DataSource:
+    if relation.spark is not None:
+        raise KsqlException(
+            f"{relation.spark} is a table of Spark: only the first source of CREATE STREAM|TABLE "
+            "... AS may be one, which is copied to a topic. Join and group what was copied."
+        )
     source = metastore.source(relation.name)
     if source is None:
         raise KsqlException(f"{relation.name} does not exist.{metastore.hint(relation.name)}")

@@ -12,6 +12,7 @@ from moldau.sql.analysis.nesting import flattened
 from moldau.sql.analysis.sanitizer import check_insert_target, sanitized
 from moldau.sql.engine import settings as names
 from moldau.sql.engine.ddl import Ddl
+from moldau.sql.engine.inference import Inference
 from moldau.sql.engine.inserts import insert_values
 from moldau.sql.engine.listing import Lister
 from moldau.sql.engine.ports import Topics
@@ -37,7 +38,7 @@ from moldau.sql.ports import FormatFactory, Functions, SchemaRegistry
 from moldau.sql.pull.executor import PullQuery
 from moldau.sql.sources.data_source import DataSource
 from moldau.sql.sources.metastore import MetaStore, already_exists
-from moldau.sql.sources.properties import SourceProperties, insert_query_id
+from moldau.sql.sources.properties import SourceProperties, insert_query_id, own_properties
 from moldau.sql.sparksql.compiler import SparkPlan, compiled
 from moldau.sql.syntax import parser
 from moldau.sql.syntax.expressions import ColumnRef
@@ -112,6 +113,7 @@ class KsqlEngine:
         self.formats = Formats(formats)
         self.topics = topics
         self.serdes = Serdes(self.formats, registry)
+        self._inference = Inference(self.formats, registry)
         self._ddl = Ddl(self.metastore, self.formats, registry, topics)
         self._queries = Queries(
             metastore=self.metastore,
@@ -178,7 +180,7 @@ class KsqlEngine:
             if isinstance(statement, CreateSource):
                 SourceProperties(statement.properties, is_query=False)
             elif isinstance(statement, CreateAsSelect):
-                SourceProperties(statement.properties, is_query=True)
+                SourceProperties(own_properties(statement), is_query=True)
             elif isinstance(statement, InsertValues):
                 _check_no_sources(statement)
         except KsqlException as error:
@@ -256,6 +258,9 @@ class KsqlEngine:
                 f"The following queries write into this source: [{writing}].\n"
                 f"You need to terminate them before dropping {name}."
             )
+        source = self.metastore.source(name)
+        if statement.delete_topic and source and self.settings.is_read_only(source.topic):
+            raise KsqlException(f"Cannot delete read-only topic: {source.topic}")
         done = self._ddl.drop(statement)
         for query in [*creating, *own]:
             self.queries.pop(query.id, None)
@@ -280,6 +285,8 @@ class KsqlEngine:
                 )
             raise already_exists(plan.kind, sink.name, before.kind)
         _check_kind(statement, plan)
+        if self.settings.is_read_only(sink.topic):
+            raise KsqlException(f"Cannot write to read-only topic: {sink.topic}")
         spark = self._spark_plan(properties, plan)
         self._queries.register_sink(plan, sink, properties)
         self.metastore.put(replace(sink, sql=sql), replace=statement.or_replace)
@@ -307,6 +314,8 @@ class KsqlEngine:
         target = self.metastore.source(statement.target)
         if target is None:
             raise KsqlException(f"{statement.target} does not exist.")
+        if self.settings.is_read_only(target.topic):
+            raise KsqlException(f"Cannot insert into read-only topic: {target.topic}")
         into = Into(
             name=target.name, properties=SourceProperties({}, is_query=True), existing=target
         )
@@ -349,7 +358,14 @@ class KsqlEngine:
 
     def _insert_values(self, statement: InsertValues, sql: str, session: Session) -> Inserted:
         try:
-            return insert_values(statement, self.metastore, self.functions, self.serdes)
+            return insert_values(
+                statement,
+                self.metastore,
+                self.functions,
+                self.serdes,
+                self.settings,
+                self._inference.check_insert,
+            )
         except KsqlException as error:
             target = statement.target
             raise KsqlException(f"Failed to insert values into '{target}'. {error}") from error
@@ -402,9 +418,11 @@ class KsqlEngine:
 
     def _set(self, statement: SetProperty, sql: str, session: Session) -> Result:
         if statement.is_system:
-            self.settings = self.settings.with_overrides({statement.name: statement.value})
-        else:
-            session.properties[statement.name] = statement.value
+            # Each query runs by itself here, as it does in ksqlDB by default.
+            raise KsqlException(
+                "Cannot alter system configs when KSQL_SHARED_RUNTIME_ENABLED is turned off."
+            )
+        session.properties[statement.name] = statement.value
         return Done(f"Successfully changed local property '{statement.name}'")
 
     def _unset(self, statement: UnsetProperty, sql: str, session: Session) -> Result:

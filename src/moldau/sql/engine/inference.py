@@ -10,7 +10,7 @@ from moldau.data.schema_language import SchemaError
 from moldau.sql.errors import KsqlException
 from moldau.sql.planning.formats import Formats
 from moldau.sql.ports import SchemaRegistry
-from moldau.sql.sources.data_source import FormatInfo, KeyFormat, ValueFormat
+from moldau.sql.sources.data_source import DataSource, FormatInfo, KeyFormat, ValueFormat
 from moldau.sql.sources.properties import SourceProperties
 from moldau.sql.sources.schema import LogicalSchema
 from moldau.sql.syntax.statements import CreateSource, Element
@@ -231,6 +231,37 @@ class Inference:
             registry.register(name, kind, text)
         except (KsqlException, DataError, SchemaError, LookupError) as error:
             raise KsqlException(f"Could not register schema for topic: {error}") from error
+
+    def check_insert(self, source: DataSource) -> None:
+        """Keys that INSERT VALUES writes have the registered schema: with the id of another, equal
+        keys would be in different partitions."""
+        key = source.key_format
+        found = self._formats.of(key.format)
+        if not found.supports(_INFERENCE) or not source.schema.key:
+            return
+        try:
+            kind, text = self._fetched(source.topic, None, is_key=True)
+        except KsqlException:
+            raise KsqlException(
+                f"Failed to fetch key schema ({subject(source.topic, is_key=True)}). Please check "
+                "if schema exists in Schema Registry and/or check connection with Schema Registry."
+            ) from None
+        try:
+            own = found.columns_of(
+                *found.schema_text(source.schema.key, key.features), key.features, is_key=True
+            )
+            theirs = found.columns_of(kind, text, key.features, is_key=True)
+        except (KsqlException, DataError, SchemaError):
+            # Whether rows can be written with it is for the serde to say.
+            return
+        if own != theirs:
+            existing = ", ".join(f"`{name}` {kind_of}" for name, kind_of in theirs)
+            generated = ", ".join(str(each) for each in source.schema.key)
+            raise KsqlException(
+                f"Cannot INSERT VALUES into data source `{source.name}`. ksqlDB generated schema "
+                f"would overwrite existing key schema.\n\tExisting Schema: [{existing}]\n\t"
+                f"ksqlDB Generated: [{generated}]"
+            )
 
     def forget(self, topic: str, info: FormatInfo, *, is_key: bool) -> None:
         """Delete the schemas of a topic that was deleted."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from moldau.sql.engine.results import Inserted
+from moldau.sql.engine.settings import Settings
 from moldau.sql.errors import KsqlException
 from moldau.sql.expressions.constants import constant
 from moldau.sql.ports import Functions
@@ -17,7 +19,7 @@ from moldau.sql.topology.serdes import Serdes
 from moldau.sql.types import SqlType
 
 
-def target_of(name: str, metastore: MetaStore) -> DataSource:
+def target_of(name: str, metastore: MetaStore, settings: Settings) -> DataSource:
     """The source that values are inserted into."""
     source = metastore.source(name)
     if source is None:
@@ -30,6 +32,8 @@ def target_of(name: str, metastore: MetaStore) -> DataSource:
         )
     if source.key_format.is_windowed:
         raise KsqlException("Cannot insert values into windowed stream/table!")
+    if settings.is_read_only(source.topic):
+        raise KsqlException(f"Cannot insert values into read-only topic: {source.topic}")
     return source
 
 
@@ -65,10 +69,15 @@ def resolved_values(
 
 
 def insert_values(
-    statement: InsertValues, metastore: MetaStore, functions: Functions, serdes: Serdes
+    statement: InsertValues,
+    metastore: MetaStore,
+    functions: Functions,
+    serdes: Serdes,
+    settings: Settings,
+    check: Callable[[DataSource], None],
 ) -> Inserted:
-    """The record of an INSERT VALUES statement."""
-    source = target_of(statement.target, metastore)
+    """The record of an INSERT VALUES statement; `check` looks at the schema of its key."""
+    source = target_of(statement.target, metastore, settings)
     values = resolved_values(statement, source, functions)
     schema = source.schema
     if source.kind == "TABLE":
@@ -80,6 +89,7 @@ def insert_values(
     key = tuple(values.get(each.name) for each in schema.key)
     row = tuple(values.get(each.name) for each in schema.value)
     value_format = source.value_format
+    check(source)
     return Inserted(
         topic=source.topic,
         key=serdes.key(source.key_format, schema).serialize(source.topic, key),

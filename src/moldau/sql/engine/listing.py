@@ -76,7 +76,7 @@ class Lister:
                 return Listing("queries", [_query(each) for each in self._queries.values()])
             case "TOPICS":
                 kind = "kafka_topics_extended" if statement.extended else "kafka_topics"
-                return Listing(kind, self._topic_rows(statement))
+                return Listing(kind, self._topic_rows(statement, settings))
             case "FUNCTIONS":
                 return Listing("function_names", self._function_rows())
             case "TYPES":
@@ -122,12 +122,11 @@ class Lister:
             for each in found
         ]
 
-    def _topic_rows(self, statement: Show) -> list[dict[str, Any]]:
-        hidden = ("_confluent", "__")
+    def _topic_rows(self, statement: Show, settings: Settings) -> list[dict[str, Any]]:
         return [
             {"name": name, "replicaInfo": [1] * count}
             for name, count in sorted(self._topics.counts().items())
-            if statement.scope == "ALL" or not name.startswith(hidden)
+            if statement.scope == "ALL" or not settings.is_hidden(name)
         ]
 
     def _function_rows(self) -> list[dict[str, Any]]:

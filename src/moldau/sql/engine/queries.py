@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from moldau.sql.analysis.analysis import Into, analyze
+from moldau.sql.analysis.plain_selects import with_selected_keys
 from moldau.sql.analysis.sanitizer import sanitized
 from moldau.sql.engine import settings as names
 from moldau.sql.engine.inference import Inference
@@ -30,7 +31,13 @@ from moldau.sql.sources.properties import (
     check_retention,
 )
 from moldau.sql.syntax.statements import Query
-from moldau.sql.topology.builder import BuildContext, OnRow, ProcessingLog, build_topology
+from moldau.sql.topology.builder import (
+    BuildContext,
+    BuiltTopology,
+    OnRow,
+    ProcessingLog,
+    build_topology,
+)
 from moldau.sql.topology.holders import Materialization
 
 #: Seven days, as brokers have it.
@@ -122,6 +129,9 @@ class Queries:
     def _plan_one(self, query: Query, into: Into | None, settings: Settings) -> QueryPlan:
         explicit = sanitized(query, self._metastore)
         analysis = analyze(explicit, self._metastore, self._functions, into)
+        if into is not None and settings.flag(names.NEW_PLANNER_ENABLED):
+            explicit = with_selected_keys(explicit, analysis.first.source)
+            analysis = analyze(explicit, self._metastore, self._functions, into)
         context = PlanContext(
             functions=self._functions,
             formats=self._formats,
@@ -145,6 +155,15 @@ class Queries:
             timestamp_throws=settings.flag(names.TIMESTAMP_THROWS),
         )
 
+    def _built(
+        self, plan: QueryPlan, settings: Settings, application_id: str, on_row: OnRow | None = None
+    ) -> BuiltTopology:
+        try:
+            return build_topology(plan.step, self._build_context(settings, application_id), on_row)
+        except ValueError as error:
+            # Streams refuses sizes of windows, retention times and the like.
+            raise KsqlException(str(error)) from error
+
     def start(
         self, query_id: str, sql: str, plan: QueryPlan, settings: Settings, *, sink: str | None
     ) -> Started:
@@ -154,7 +173,7 @@ class Queries:
             check_upgrade(before.plan.step, plan.step)
         prefix = settings.text(names.SERVICE_ID) + settings.text(names.QUERY_PREFIX)
         application_id = f"_confluent-ksql-{prefix}{query_id}"
-        built = build_topology(plan.step, self._build_context(settings, application_id))
+        built = self._built(plan, settings, application_id)
         query = PersistentQuery(
             id=query_id,
             sql=sql,
@@ -174,7 +193,7 @@ class Queries:
         self._transient += 1
         query_id = f"transient_{plan.sources[0].name}_{self._transient}"
         application_id = f"_confluent-ksql-{settings.text(names.SERVICE_ID)}{query_id}"
-        built = build_topology(plan.step, self._build_context(settings, application_id), on_row)
+        built = self._built(plan, settings, application_id, on_row)
         return PersistentQuery(
             id=query_id,
             sql=sql,

@@ -11,7 +11,7 @@ from moldau.sql.sources.schema import LogicalSchema
 from moldau.sql.syntax.expressions import Expression, NullLiteral, columns
 from moldau.sql.syntax.formatting import text
 from moldau.sql.types import DATE, STRING, TIME, TIMESTAMP, SqlType
-from moldau.sql.values import coercion
+from moldau.sql.values import coercion, texts
 from moldau.sql.values.arithmetic import base_name
 
 _FORMATS: dict[SqlType, str] = {
@@ -40,7 +40,8 @@ def constant(
         return coercion.coercer(compiled.type, wanted)(value)
     except KsqlException as error:
         hint = _FORMATS.get(wanted, "") if compiled.type is STRING else ""
+        shown = texts.text_of(compiled.type)(value)
         raise KsqlException(
             f"Expected type {wanted} for field `{name}` but got "
-            f"{base_name(compiled.type)}({value}){hint}"
+            f"{base_name(compiled.type)}({shown}){hint}"
         ) from error

@@ -222,7 +222,7 @@ class ExpressionTypes:
                 return MapType(key, self._common("a map", "values", values, variables))
             case MakeStruct(names, values):
                 kinds = [self.of(each, variables) or STRING for each in values]
-                return StructType(tuple(zip(names, kinds, strict=True)))
+                return _struct(list(zip(names, kinds, strict=True)))
             case SimpleCase():
                 raise KsqlException("Simple CASE expressions are not supported here.")
         raise KsqlException(f"Unsupported expression: {text(node)}")
@@ -329,3 +329,15 @@ def literal_type(node: Literal) -> SqlType | None:
         case TypedLiteral(_, kind):
             return kind
     raise KsqlException(f"Unknown literal: {node!r}")
+
+
+def _struct(fields: list[tuple[str, SqlType]]) -> StructType:
+    seen: dict[str, SqlType] = {}
+    for name, kind in fields:
+        if name in seen:
+            raise KsqlException(
+                f"Duplicate field names found in STRUCT: '`{name}` {seen[name]}' and "
+                f"'`{name}` {kind}'"
+            )
+        seen[name] = kind
+    return StructType(tuple(fields))

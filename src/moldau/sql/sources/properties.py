@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from moldau.data.java_time.parsing import parser
@@ -18,9 +18,9 @@ from moldau.sql.sources.data_source import (
     WindowInfo,
 )
 from moldau.sql.syntax.cursor import Cursor
-from moldau.sql.syntax.expressions import Literal
+from moldau.sql.syntax.expressions import Literal, StringLiteral
 from moldau.sql.syntax.lexer import EOF, Text, tokens
-from moldau.sql.syntax.statements import UNIT_MS
+from moldau.sql.syntax.statements import UNIT_MS, CreateAsSelect
 
 _COMMON: dict[str, str] = {
     "KAFKA_TOPIC": "STRING",
@@ -51,6 +51,8 @@ _SOURCE_ONLY = {
     "SOURCED_BY_CONNECTOR": "STRING",
 }
 _QUERY_ONLY = {"ENGINE": "STRING"}
+#: Which columns of a table of Spark are the key of the topic that it is copied to.
+_SPARK_KEY = "KEY"
 _ENGINES = ("streams", "spark-sql")
 _INSERT = {"QUERY_ID": "STRING"}
 _RESERVED_IDS = ("INSERTQUERY_", "CTAS_", "CSAS_", "CST_")
@@ -59,6 +61,35 @@ _RANGES = {"INT": 31, "SHORT": 15, "LONG": 63}
 _WINDOW_TYPES = ("SESSION", "HOPPING", "TUMBLING")
 _PROTOBUF = ("PROTOBUF", "PROTOBUF_NOSR")
 _NULLABLE = ("OPTIONAL", "WRAPPER")
+
+
+def own_properties(statement: CreateAsSelect) -> Mapping[str, Literal]:
+    """The properties of the source that a query creates."""
+    if statement.query.source.spark is None:
+        return statement.properties
+    return {name: each for name, each in statement.properties.items() if name.upper() != _SPARK_KEY}
+
+
+def spark_keys(statement: CreateAsSelect, names: Sequence[str]) -> list[str]:
+    """The columns of a query over a table of Spark that KEY='a, b' names."""
+    given = next(
+        (each for name, each in statement.properties.items() if name.upper() == _SPARK_KEY), None
+    )
+    wanted = given.value.split(",") if isinstance(given, StringLiteral) else []
+    plain = [each.strip() for each in wanted]
+    found = [each[1:-1] if each[:1] == "`" else each.upper() for each in plain]
+    unknown = next((each for each in found if each not in names), None)
+    if unknown is not None:
+        raise KsqlException(
+            f"KEY names the column {unknown}, which the query does not have: its columns are "
+            f"{', '.join(names)}"
+        )
+    if statement.kind == "TABLE" and not found:
+        raise KsqlException(
+            "A table needs a primary key: name the columns of the query that are it, as in "
+            "WITH (KEY='id')"
+        )
+    return found
 
 
 class SourceProperties:

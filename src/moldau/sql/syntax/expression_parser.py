@@ -301,6 +301,8 @@ class ExpressionParser:
         position = at.position
         names = self._list(at.identifier, ")") if at.accept("(") else (at.identifier(),)
         at.expect("=>")
+        if len(set(names)) < len(names):
+            raise KsqlException(f"Lambda arguments have duplicates: [{', '.join(names)}]")
         before = set(self._lambda_arguments)
         self._lambda_arguments.update(names)
         body = self.expression()

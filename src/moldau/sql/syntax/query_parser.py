@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import Literal as Choice
 
 from moldau.sql.errors import KsqlException, ParsingException
-from moldau.sql.syntax.cursor import Cursor
+from moldau.sql.syntax.cursor import Cursor, unquote
 from moldau.sql.syntax.expression_parser import UNITS, ExpressionParser
-from moldau.sql.syntax.expressions import Expression, IntegerLiteral, LongLiteral
+from moldau.sql.syntax.expressions import Expression, IntegerLiteral, LongLiteral, Position
 from moldau.sql.syntax.statements import (
     AllColumns,
     Duration,
@@ -18,6 +18,7 @@ from moldau.sql.syntax.statements import (
     Relation,
     SelectItem,
     SingleColumn,
+    SparkTable,
     StructAll,
     Window,
     Within,
@@ -26,6 +27,9 @@ from moldau.sql.syntax.type_parser import LiteralParser
 
 _JOIN_STARTS = frozenset({"JOIN", "INNER", "LEFT", "RIGHT", "FULL"})
 _AFTER_GROUPING = frozenset({"PARTITION", "HAVING", "EMIT", "LIMIT", ";", "<EOF>"})
+#: Tables of Spark that CREATE ... AS copies, and the name of one that has none.
+SPARK_FORMATS = ("delta", "iceberg", "jdbc", "parquet", "json", "csv", "avro", "xml", "text")
+SPARK_ALIAS = "SPARK_TABLE"
 
 
 class QueryParser:
@@ -184,11 +188,38 @@ class QueryParser:
                 at.error("A query in brackets needs a name\nExpecting an alias")
             alias = source_name(at)
             return Relation(alias, alias, query, position=position)
+        if at.ahead() == "." and at.ahead(2) == "BACKQUOTED_IDENTIFIER":
+            return self._spark_table(position)
         name = source_name(at)
         alias = name
         if at.accept("AS") or (at.at_identifier() and not self._starts_clause()):
             alias = source_name(at)
         return Relation(name, alias, position=position)
+
+    def _spark_table(self, position: Position) -> Relation:
+        """format.`place` or format.`place#option=value,option=value`, as Spark has it."""
+        at = self._at
+        kind = at.next().text.lower()
+        if kind not in SPARK_FORMATS:
+            raise KsqlException(
+                f"Illegal argument at {position}. {kind} is no kind of table: it is one of "
+                f"{', '.join(SPARK_FORMATS)}"
+            )
+        at.expect(".")
+        place = unquote(at.next().text)
+        location, _, given = place.partition("#")
+        pairs = [each.partition("=") for each in given.split(",") if each.strip()]
+        if not location or not all(name.strip() and equals for name, equals, _ in pairs):
+            raise KsqlException(
+                f"Illegal argument at {position}. Write a table as {kind}.`/path` or "
+                f"{kind}.`/path#option=value,option=value`. Got: {kind}.`{place}`"
+            )
+        options = tuple((name.strip(), value.strip()) for name, _, value in pairs)
+        alias = SPARK_ALIAS
+        if at.accept("AS") or (at.at_identifier() and not self._starts_clause()):
+            alias = source_name(at)
+        table = SparkTable(kind, location, options)
+        return Relation(str(table), alias, spark=table, position=position)
 
     def _starts_clause(self) -> bool:
         """EMIT, PARTITION and ORDER may be names, but where a clause may follow they start it."""

@@ -243,6 +243,12 @@ class StatementParser:
                 at.expect(",", ")")
             values.append(self._expressions.value_expression())
         at.next()
+        if not values:
+            raise KsqlException("Expected some values for INSERT INTO statement.")
+        if names and len(names) != len(values):
+            raise KsqlException(
+                f"Expected number columns and values to match: {len(names)}, {len(values)}"
+            )
         return InsertValues(
             target=target, columns=tuple(names), values=tuple(values), position=position
         )

@@ -67,12 +67,26 @@ class StructAll(SelectItem):
 
 
 @dataclass(frozen=True, slots=True)
+class SparkTable:
+    """A table of Spark: delta.`/data/orders#versionAsOf=3`."""
+
+    format: str
+    location: str
+    options: tuple[tuple[str, str], ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.format}.`{self.location}`"
+
+
+@dataclass(frozen=True, slots=True)
 class Relation:
-    """A source under an alias, which is its name if none was given; or a query in brackets."""
+    """A source under an alias, which is its name if none was given; or a query in brackets; or a
+    table of Spark."""
 
     name: str
     alias: str
     query: Query | None = None
+    spark: SparkTable | None = None
     position: Position | None = field(default=None, compare=False, repr=False, kw_only=True)
 
 

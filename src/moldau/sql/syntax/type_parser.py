@@ -139,7 +139,10 @@ class TypeParser:
             name = at.identifier()
             kind = self.type()
             if name in fields:
-                raise KsqlException(f"Duplicate field names found in STRUCT: '`{name}` {kind}'")
+                raise KsqlException(
+                    f"Duplicate field names found in STRUCT: '`{name}` {fields[name]}' and "
+                    f"'`{name}` {kind}'"
+                )
             fields[name] = kind
         at.expect(">")
         return StructType(tuple(fields.items()))

@@ -27,7 +27,7 @@ from moldau.sql.planning.steps import (
 )
 from moldau.sql.ports import Functions, SchemaRegistry
 from moldau.sql.sources.schema import LogicalSchema
-from moldau.sql.syntax.expressions import FunctionCall, columns
+from moldau.sql.syntax.expressions import ColumnRef, FunctionCall, columns
 from moldau.sql.syntax.formatting import text
 from moldau.sql.topology import joining
 from moldau.sql.topology.aggregation import build_aggregate
@@ -37,7 +37,7 @@ from moldau.sql.topology.serdes import Serdes, SinkSerde
 from moldau.sql.topology.sources import SourceBuilder
 from moldau.sql.topology.times import time_reader
 from moldau.streams.machine.context import Processor
-from moldau.streams.machine.stateless import Filter, Map, MapValues
+from moldau.streams.machine.stateless import Filter, Map, MapValues, PassThrough
 from moldau.streams.records import Windowed
 from moldau.streams.topology import stream_steps, table_steps
 from moldau.streams.topology.handles import Handle, Materialized
@@ -87,6 +87,15 @@ def build_topology(plan: Step, context: BuildContext, on_row: OnRow | None = Non
     return BuiltTopology(
         topology=builder.streams.build(), schema=holder.schema, materialization=found
     )
+
+
+def _is_same(step: SelectStep, schema: LogicalSchema) -> bool:
+    """Whether a projection only gives other names to all columns, as each side of a join has it."""
+    names = [
+        each.expression.name if isinstance(each.expression, ColumnRef) else None
+        for each in step.selects
+    ]
+    return names == [each.name for each in schema.value]
 
 
 def _process(holder: StreamHolder, step: Step, supplier: Callable[[], Processor]) -> Handle:
@@ -200,6 +209,10 @@ class _TopologyBuilder:
     def _select(self, step: SelectStep) -> Holder:
         holder = self.build(step.input)
         _, compute = self._compiler(step, holder.schema).projection(step.selects)
+        is_same = _is_same(step, holder.schema)
+        if isinstance(holder, StreamHolder) and is_same:
+            handle = _process(holder, step, PassThrough)
+            return StreamHolder(handle=handle, schema=step.schema)
         if isinstance(holder, StreamHolder):
 
             def project(row: Any) -> Any:
@@ -230,6 +243,7 @@ class _TopologyBuilder:
             name=None,
             store=store,
             keeps_values=False,
+            is_same=is_same,
         )
         return TableHolder(table=table, schema=step.schema, materialization=found)
 

@@ -40,15 +40,13 @@ def store_view(name: str) -> View:
 class Computed:
     """A getter that maps what another one finds."""
 
-    __slots__ = ("_compute", "_parent")
+    __slots__ = ("_compute", "_parent", "is_versioned")
 
     def __init__(self, parent: Getter, compute: Callable[[Any, Found], Found]) -> None:
         self._parent = parent
         self._compute = compute
-
-    @property
-    def is_versioned(self) -> bool:
-        return self._parent.is_versioned
+        # Joins ask for it with every record, and tables are computed from tables.
+        self.is_versioned = parent.is_versioned
 
     def get(self, key: Any) -> Found:
         return self._compute(key, self._parent.get(key))

@@ -78,8 +78,11 @@ class DerivedTable(TableSupplier):
         store_name: str | None,
         *,
         skips_nothing: bool,
+        is_same: bool = False,
     ) -> None:
+        """`is_same`: `compute` returns what it is given, so that readers need not call it."""
         super().__init__()
+        self._is_same = is_same
         self.parent = parent
         self.compute = compute
         self.store_name = store_name
@@ -104,6 +107,8 @@ class DerivedTable(TableSupplier):
         if self.store_name is not None:
             return store_view(self.store_name)
         parent = self.parent.view()
+        if self._is_same:
+            return parent
 
         def compute(key: Any, found: Found) -> Found:
             value = None if found is None else self.compute(key, found.value)

@@ -102,8 +102,9 @@ def derive(
     name: str | None,
     store: str | Materialized | None,
     keeps_values: bool,
+    is_same: bool = False,
 ) -> TableHandle:
-    """A filter (which keeps values) or mapped values."""
+    """A filter (which keeps values) or mapped values; `is_same`: under other names only."""
     parent, spec = table.handle, materialized(store)
     builder = parent.builder
     if spec is not None and spec.name is None:
@@ -113,7 +114,9 @@ def derive(
     if spec is not None:
         keys, values = chosen(spec.key_serde, keys), chosen(spec.value_serde, values)
     store_name = None if spec is None else spec.name
-    supplier = DerivedTable(table.supplier, compute, store_name, skips_nothing=keeps_values)
+    supplier = DerivedTable(
+        table.supplier, compute, store_name, skips_nothing=keeps_values, is_same=is_same
+    )
     handle = replace(
         parent, name=step, node=parent.node, key_serde=keys, value_serde=values, repartitions={}
     )

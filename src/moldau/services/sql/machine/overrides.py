@@ -12,6 +12,7 @@ from moldau.client.config.consumer_keys import CONSUMER_KEYS
 from moldau.client.config.producer_keys import PRODUCER_KEYS
 from moldau.config.definition import ConfigDef
 from moldau.config.errors import ConfigError
+from moldau.config.values import ConfigType
 from moldau.services.sql.config import SQL_KEYS
 from moldau.sql.errors import KsqlException
 from moldau.streams.hosts.settings_keys import STREAMS_KEYS
@@ -41,11 +42,9 @@ _WITHOUT_EFFECT: Final = frozenset(
         "ksql.create.or.replace.enabled",
         "ksql.create.topic.inherit.source.replicas.enabled",
         "ksql.error.classifier.regex",
-        "ksql.fail.on.deserialization.error",
         "ksql.fail.on.production.error",
         "ksql.lambdas.enabled",
         "ksql.nested.error.set.null",
-        "ksql.new.query.planner.enabled",
         "ksql.persistence.wrap.single.values",
         "ksql.persistent.prefix",
         "ksql.query.pull.interpreter.enabled",
@@ -64,7 +63,13 @@ _WITHOUT_EFFECT: Final = frozenset(
         "ksql.windowed.session.key.legacy",
     ]
 )
-_DEFINITIONS: Final[tuple[ConfigDef, ...]] = (CONSUMER_KEYS, PRODUCER_KEYS, STREAMS_KEYS)
+#: Lists of classes. The server would import what they name.
+_CODE: Final = frozenset(
+    ["interceptor.classes", "metric.reporters", "partition.assignment.strategy"]
+)
+_KAFKAS: Final = ("org.apache.kafka.", "io.confluent.")
+#: Streams' own first: some of its keys allow more than the clients' keys of that name.
+_DEFINITIONS: Final[tuple[ConfigDef, ...]] = (STREAMS_KEYS, CONSUMER_KEYS, PRODUCER_KEYS)
 
 
 def is_known(name: str) -> bool:
@@ -104,6 +109,12 @@ def _check_value(name: str, value: Any) -> None:
     if definition is None or value is None:
         return
     key = definition[name if definition is SQL_KEYS else plain]
+    names_code = key.type is ConfigType.CLASS or plain in _CODE
+    if names_code and not str(value).startswith(_KAFKAS):
+        raise KsqlException(
+            f"Cannot override property '{name}' with '{value}': a request may name Kafka's own "
+            "classes only. Set others in the server's file."
+        )
     try:
         key.parse(_text(value))
     except (ConfigError, ValueError) as error:

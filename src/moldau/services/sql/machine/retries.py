@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Failures", "QueryFailure", "classified"]
+__all__ = ["Failures", "QueryFailure", "classified", "explained"]
 
 #: By the names of errors in the chain of causes; what is not listed is nobody's fault for certain.
 _USER = (
@@ -22,9 +22,11 @@ _USER = (
     "TransactionalIdAuthorizationFailedError",
     "UnknownTopicOrPartitionError",
     "FunctionError",
+    "QueryFailed",
     "SerdeError",
     "DeserializationError",
 )
+_MESSAGE_MAX = 10_000
 _SYSTEM = ("TaskMigratedError", "TimeoutError", "StoreError", "OSError", "InvariantError")
 
 
@@ -51,6 +53,17 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
         seen.add(id(found))
         yield found
         found = found.__cause__ or found.__context__
+
+
+def explained(error: BaseException) -> str:
+    """What went wrong, and why: Streams says only where it happened."""
+    texts: list[str] = []
+    for each in _chain(error):
+        text = f"{type(each).__name__}: {each}"
+        # Some errors repeat the one that caused them.
+        if not any(str(each) and str(each) in before for before in texts):
+            texts.append(text)
+    return "\nCaused by: ".join(texts)[:_MESSAGE_MAX]
 
 
 def classified(error: BaseException) -> str:

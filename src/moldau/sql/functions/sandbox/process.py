@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import select
+import signal
 import subprocess
 import sys
 import threading
@@ -149,7 +150,9 @@ class Sandbox:
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    process.kill()
+    # With the processes that functions have started: the worker has a session of its own.
+    with contextlib.suppress(OSError):
+        os.killpg(process.pid, signal.SIGKILL)
     process.wait()
     for pipe in (process.stdin, process.stdout):
         if pipe is not None:
