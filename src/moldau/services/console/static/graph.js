@@ -1,5 +1,11 @@
 // Draws a graph that the server has laid out: boxes, lines, and links to pages.
-import { h, here, replace, svg } from "/static/lib.js";
+import { enc, h, here, replace, svg } from "/static/lib.js";
+
+// The page of a box. All after the section is one name: a group may be called a/b.
+export function page(node) {
+  const [, section, ...name] = node.link.split("/");
+  return here(`/${section}/${enc(name.join("/"))}`);
+}
 
 // Records per second by node: since the picture before, or as the instances' own metrics have it,
 // which is a mean over the last minute.
@@ -67,7 +73,7 @@ export function graph(title, picture, { onpick, rates = ratesOf(picture, null) }
       }
     };
     const held = node.link || onpick
-      ? svg("a", { href: node.link ? here(node.link.split("/").map(encodeURIComponent).join("/")) : "#", "aria-label": `${node.label} ${node.note}`.trim() }, box)
+      ? svg("a", { href: node.link ? page(node) : "#", "aria-label": `${node.label} ${node.note}`.trim() }, box)
       : box;
     if (onpick) held.addEventListener("click", (event) => {
       event.preventDefault();
