@@ -1,0 +1,109 @@
+"""Requests that no page sends: whatever the path, the query and the body are, the answer is not an
+error of the server, and says what is wrong."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+import pytest
+
+from support.console import Console
+
+NAMES = ("nothing", "a/b", "ü%00", "..%2f", "-1", "x" * 300, "{x}")
+WRONG: tuple[Any, ...] = (None, -1, 2**70, 1.5, True, "", "x" * 300, [], [None], {}, {"a": None})
+KINDS = {"string": "nothing", "integer": 1, "boolean": True, "array": [{}], "object": {}}
+
+
+@pytest.fixture(scope="module")
+def routes(console: Console) -> list[tuple[str, str, dict[str, Any]]]:
+    """Method, path and the fields of the body."""
+    found = []
+    for path, methods in console.client.get("/openapi.json").json()["paths"].items():
+        for method, route in methods.items():
+            if not path.startswith("/api/clusters/") or method not in (
+                "get",
+                "post",
+                "put",
+                "patch",
+                "delete",
+            ):
+                continue
+            body = route.get("requestBody", {}).get("content", {}).get("application/json", {})
+            found.append((method.upper(), path, body.get("schema", {}).get("properties", {})))
+    assert len(found) > 60
+    return found
+
+
+def path_of(path: str, name: str) -> str:
+    filled = path.replace("{cluster}", "default")
+    while "{" in filled:
+        start, end = filled.index("{"), filled.index("}")
+        what = filled[start + 1 : end]
+        value = "0" if what in ("partition", "offset", "broker") else quote(name, safe="")
+        filled = filled[:start] + value.replace("{", "%7B").replace("}", "%7D") + filled[end + 1 :]
+    return filled
+
+
+def ask(console: Console, method: str, path: str, **how: Any) -> httpx.Response:
+    """At most the beginning of an answer that does not end."""
+    with console.client.stream(method, path, **how) as answer:
+        if answer.status_code >= 400 or "ndjson" not in answer.headers.get("content-type", ""):
+            answer.read()
+        return answer
+
+
+def check(answer: httpx.Response, what: object) -> None:
+    assert answer.status_code < 500, (what, answer.status_code, answer.text)
+    if answer.status_code >= 400:
+        assert answer.json()["message"], what
+
+
+def test_odd_names(console: Console, routes: list[tuple[str, str, dict[str, Any]]]) -> None:
+    for method, path, fields in routes:
+        body = {name: KINDS.get(each.get("type", ""), 1) for name, each in fields.items()}
+        for name in NAMES:
+            how = {} if method in ("GET", "DELETE") else {"json": body}
+            check(ask(console, method, path_of(path, name), **how), (method, path, name))
+
+
+def test_odd_bodies(console: Console, routes: list[tuple[str, str, dict[str, Any]]]) -> None:
+    for method, path, fields in routes:
+        if method in ("GET", "DELETE"):
+            continue
+        where = path_of(path, "nothing")
+        for text in (b"", b"{", b"[]", b"null", b"\xff", b'{"a": NaN}', b'{"a": "\\ud800"}'):
+            how: dict[str, Any] = {"content": text, "headers": {"Content-Type": "application/json"}}
+            check(ask(console, method, where, **how), (method, path, text))
+        whole = {name: KINDS.get(each.get("type", ""), 1) for name, each in fields.items()}
+        for name in fields:
+            for value in WRONG:
+                body = {**whole, name: value}
+                check(ask(console, method, where, json=body), (method, path, body))
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["page=-1", "page=x", "size=0", "size=99999999999999999999", "sort=nothing", "sort=-",
+     "search=%00", "search=" + "x" * 5000, "limit=-5", "offset=-1", "timestamp=-9", "partitions=,",
+     "format=xml", "around=nothing", "drain=x", "throttle=-1", "kind=no", "internal=maybe"],
+)  # fmt: skip
+def test_odd_queries(
+    console: Console, routes: list[tuple[str, str, dict[str, Any]]], query: str
+) -> None:
+    for method, path, _ in routes:
+        if method == "GET" and "{topic}/export" not in path:
+            check(ask(console, method, f"{path_of(path, 'nothing')}?{query}"), (path, query))
+    check(ask(console, "GET", f"/api/clusters/default/topics/nothing/export?{query}"), query)
+
+
+def test_pages_of_odd_paths(console: Console) -> None:
+    for path in ("/clusters/default/topics/%E0%A4%A", "/clusters/x/y/z", "/static/..%2fpages.py",
+                 "/static/pages/..%2f..%2fpages.py", "/clusters//topics", "/%00"):  # fmt: skip
+        answer = console.client.get(path)
+        assert answer.status_code < 500, path
+        assert b"page_table" not in answer.content
+    head = console.client.head("/")
+    assert head.status_code in (200, 405)
+    assert "default-src 'none'" in console.client.get("/").headers["content-security-policy"]
