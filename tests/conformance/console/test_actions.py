@@ -27,6 +27,8 @@ def letters(broker: BrokerProcess, admin: Admin) -> str:
     with Producer({"bootstrap.servers": broker.bootstrap}) as producer:
         for number in range(20):
             producer.send(TOPIC, b"%d" % number, b"k%d" % number, partition=number % 2)
+    # With the first group comes the topic of offsets.
+    admin.alter_consumer_group_offsets("first", {TopicPartition(TOPIC, 0): OffsetAndMetadata(0)})
     return TOPIC
 
 
@@ -263,7 +265,7 @@ def test_the_balancer_shows_its_page_before_its_plan(tab: Tab) -> None:
     """A plan of 10,000 topics takes more than a second."""
     page = tab.page
     held = []
-    page.route("**/balancer/plan*", held.append)
+    page.route("**/balancer/plan*", lambda route: held.append(route))
     began = time.monotonic()
     page = tab.open("/balancer")
     page.get_by_text("Reading the cluster").wait_for()

@@ -70,6 +70,7 @@ def test_open_pages_say_that_the_broker_is_gone_and_go_on(
     tabs = [Tab(browser, console) for _ in range(3)]
     paths = ["", "/quorum", "/balancer"]
     pages = [tab.open(path) for tab, path in zip(tabs, paths, strict=True)]
+    pages[2].get_by_text("Nothing has to move").wait_for()
     broker.kill()
     try:
         for page in pages:

@@ -3,17 +3,28 @@ error of the server, and says what is wrong."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
 
 import httpx
 import pytest
 
-from support.console import Console
+from support.console import Console, console_of
+from support.processes import BrokerProcess
 
-NAMES = ("nothing", "a/b", "ü%00", "..%2f", "-1", "x" * 300, "{x}")
-WRONG: tuple[Any, ...] = (None, -1, 2**70, 1.5, True, "", "x" * 300, [], [None], {}, {"a": None})
+NAMES = ("nothing", "ü/%00 {x}", "-1", "x" * 300)
+WRONG: tuple[Any, ...] = (None, -1, 2**70, True, "x" * 300, [None], {"a": None})
+SECONDS_MAX = 8.0
 KINDS = {"string": "nothing", "integer": 1, "boolean": True, "array": [{}], "object": {}}
+
+
+@pytest.fixture(scope="module")
+def console(broker: BrokerProcess) -> Iterator[Console]:
+    """With little patience: what is not there must not be waited for."""
+    quick = {"admin_default_api_timeout_ms": "10000", "producer_max_block_ms": "1000"}
+    with console_of(broker.bootstrap, **quick) as found:
+        yield found
 
 
 @pytest.fixture(scope="module")
@@ -56,6 +67,7 @@ def ask(console: Console, method: str, path: str, **how: Any) -> httpx.Response:
 
 def check(answer: httpx.Response, what: object) -> None:
     assert answer.status_code < 500, (what, answer.status_code, answer.text)
+    assert answer.elapsed.total_seconds() < SECONDS_MAX, (what, answer.elapsed, answer.text)
     if answer.status_code >= 400:
         assert answer.json()["message"], what
 
@@ -73,7 +85,7 @@ def test_odd_bodies(console: Console, routes: list[tuple[str, str, dict[str, Any
         if method in ("GET", "DELETE"):
             continue
         where = path_of(path, "nothing")
-        for text in (b"", b"{", b"[]", b"null", b"\xff", b'{"a": NaN}', b'{"a": "\\ud800"}'):
+        for text in (b"", b"[]", b"\xff", b'{"a": NaN}'):
             how: dict[str, Any] = {"content": text, "headers": {"Content-Type": "application/json"}}
             check(ask(console, method, where, **how), (method, path, text))
         whole = {name: KINDS.get(each.get("type", ""), 1) for name, each in fields.items()}
@@ -85,9 +97,8 @@ def test_odd_bodies(console: Console, routes: list[tuple[str, str, dict[str, Any
 
 @pytest.mark.parametrize(
     "query",
-    ["page=-1", "page=x", "size=0", "size=99999999999999999999", "sort=nothing", "sort=-",
-     "search=%00", "search=" + "x" * 5000, "limit=-5", "offset=-1", "timestamp=-9", "partitions=,",
-     "format=xml", "around=nothing", "drain=x", "throttle=-1", "kind=no", "internal=maybe"],
+    ["page=-1&limit=-5&offset=-1&timestamp=-9&throttle=-1", "page=x&drain=x", "partitions=,",
+     "size=99999999999999999999", "sort=-&search=%00&around=nothing&kind=no&format=xml"],
 )  # fmt: skip
 def test_odd_queries(
     console: Console, routes: list[tuple[str, str, dict[str, Any]]], query: str

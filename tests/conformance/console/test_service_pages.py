@@ -248,9 +248,9 @@ def test_a_failed_task_shows_its_error(tab: Tab, console: Console, bootstrap: st
     # What is open and what has the focus stays when the page reads the state again.
     page.locator("summary", has_text="/nonexistent/folder/file").click()
     page.get_by_role("button", name="Restart task 0").focus()
-    old = page.locator("main details").element_handle()
+    old = page.locator("main .tablebox details").element_handle()
     eventually(lambda: not old.evaluate("each => each.isConnected"), what="the page is redrawn")
-    assert page.locator("main details").get_attribute("open") is not None
+    assert page.locator("main .tablebox details").get_attribute("open") is not None
     focused = page.evaluate("document.activeElement.getAttribute('aria-label')")
     assert focused == "Restart task 0"
     page.get_by_role("button", name="Restart task 0").click()

@@ -102,7 +102,8 @@ function loginPage(message) {
     event.preventDefault();
     try {
       await api("POST", "/session", { user: user.value, password: password.value });
-      const next = new URLSearchParams(location.search).get("next");
+      // Who followed a link to a page gets there.
+      const next = location.pathname === "/login" ? new URLSearchParams(location.search).get("next") : location.pathname + location.search;
       location.assign(next && next.startsWith("/") && !next.startsWith("//") ? next : "/");
     } catch (error) {
       replace(errors, problem(error));
