@@ -101,7 +101,7 @@ export async function subject({ subject: name }) {
   const shown = h("pre", { tabindex: "0", role: "region", "aria-label": "Schema" }, latest.schema);
   return [
     head(name, ...actions),
-    panel("Versions", h("div", { class: "row center" }, field("Compatibility", level)), table([
+    panel("Versions", h("div", { class: "row center spaced" }, field("Compatibility", level)), table([
       { title: "Version", number: true, key: "version" },
       { title: "ID", number: true, key: "id" },
       { title: "Type", value: (row) => tag(row.type) },
