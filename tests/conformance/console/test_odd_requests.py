@@ -22,7 +22,11 @@ KINDS = {"string": "nothing", "integer": 1, "boolean": True, "array": [{}], "obj
 @pytest.fixture(scope="module")
 def console(broker: BrokerProcess) -> Iterator[Console]:
     """With little patience: what is not there must not be waited for."""
-    quick = {"admin_default_api_timeout_ms": "10000", "producer_max_block_ms": "1000"}
+    quick = {
+        "admin_default_api_timeout_ms": "10000",
+        "admin_request_timeout_ms": "5000",
+        "producer_max_block_ms": "1000",
+    }
     with console_of(broker.bootstrap, **quick) as found:
         yield found
 
