@@ -52,12 +52,12 @@ class Stage:
         )
         self.platform = Platform(folder)
         spark = self.platform.data / "spark"
-        spark.mkdir(parents=True)
-        ConnectServer(spark, master="local[2]", conf=small, connector="moldau").remember()
         words = ["--bootstrap-server", self.here.bootstrap, "--only", "console"]
         words += ["--service-config", f"console={settings}"]
         self.platform.call("up", "--detach", "--port", "0", *words)
         held.callback(self.platform.call, "destroy", "--yes")
+        spark.mkdir(exist_ok=True)
+        ConnectServer(spark, master="local[2]", conf=small, connector="moldau").remember()
         url = self.platform.services()["console"]["address"]
         self.console = Console(SimpleNamespace(url=url))  # type: ignore[arg-type]
         self.pipelines = held.enter_context(

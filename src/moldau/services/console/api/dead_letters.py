@@ -20,7 +20,12 @@ from moldau.http.machine.routes import Route
 from moldau.http.request import Request
 from moldau.services.console.api.bodies import Body, body_of
 from moldau.services.console.api.routing import CLUSTER, api, fields, number
-from moldau.services.console.api.sending import encoded_record, keep_hidden, read_records
+from moldau.services.console.api.sending import (
+    encoded_record,
+    keep_hidden,
+    read_records,
+    require_topic,
+)
 from moldau.services.console.backend import Backend, Call
 from moldau.services.console.lists import topic_names
 from moldau.services.console.machine.dead_letters import (
@@ -135,6 +140,7 @@ class DeadLetterHandlers:
                 # After init_transactions: nobody else is in the middle of a redrive now.
                 done = await _markers(call, topic)
                 results = []
+                known: set[str] = set()
                 async with producer.transaction():
                     for each, record in zip(wanted, records, strict=True):
                         marker = _key(topic, record)
@@ -149,6 +155,9 @@ class DeadLetterHandlers:
                                 "which topic it is from: fill in to."
                             )
                         keep_hidden(self._backend, call, topic, to)
+                        if to not in known:
+                            await require_topic(call, to)
+                            known.add(to)
                         key, value, headers = await _edited(call, to, each, body, record)
                         await producer.send(to, value, key, headers=headers)
                         await producer.send(MARKERS, to.encode(), marker)
