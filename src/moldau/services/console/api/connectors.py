@@ -150,7 +150,8 @@ def _picture(
     call: Call, row: dict[str, Any], config: dict[str, str], topics: list[str]
 ) -> dict[str, Any]:
     kind = str(row["type"] or "connector")
-    own = Node("own", "connector", row["name"], f"{kind}, {row['state'].lower()}")
+    state = "failed" if row["failed"] else row["state"].lower()
+    own = Node("own", "connector", row["name"], f"{kind}, {state}")
     if kind == "sink":
         # Also those that it is to read: one that has failed has not used any.
         listed = config.get("topics", "").split(",")

@@ -59,7 +59,7 @@ export async function page() {
       }
       if (line.row) {
         seen += 1;
-        body.prepend(h("tr", null, line.row.map((each) => h("td", { class: "wrap" }, each !== null && typeof each === "object" ? h("code", null, JSON.stringify(each)) : each === null ? "null" : String(each)))));
+        body.prepend(h("tr", null, line.row.map((each) => h("td", { class: "wrap" }, each !== null && typeof each === "object" ? (JSON.isRawJSON && JSON.isRawJSON(each) ? JSON.stringify(each) : h("code", null, JSON.stringify(each))) : each === null ? "null" : String(each)))));
         if (body.childElementCount > SHOWN_MAX) body.lastElementChild.remove();
       }
       const seconds = Math.max(0.001, (Date.now() - began) / 1000);
