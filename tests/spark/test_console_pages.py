@@ -146,7 +146,7 @@ def test_pipelines_that_run(stage: Stage, tab: Tab) -> None:
                 seconds_max=SECONDS_MAX,
             )
             page.locator("main .facts").get_by_text(wanted, exact=True).first.wait_for()
-        page.get_by_role("region", name="Log").get_by_text("running: twice").first.wait_for()
+        page.get_by_role("region", name="Log").get_by_text("rows/s").first.wait_for()
         page = tab.open("/pipelines/wrong")
         page.locator("main .note.bad").get_by_text("amuont").first.wait_for()
         page = tab.open("/lineage?around=pipeline:twice")
