@@ -2,6 +2,7 @@
 
 Starts `moldau up` in a directory of its own, gives every page something to show, and opens pages
 in Debian's chromium, in light, in dark and as wide as a phone. Look at the pictures afterwards.
+`--every DIR` takes every page in all three, to be looked at.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -84,7 +86,14 @@ def fill(servers: str, console: httpx.Client) -> None:
             producer.send(DLQ, b'{"id": %d}' % number, b"k", headers=headers)
         offsets = {TopicPartition("orders", place): OffsetAndMetadata(300) for place in range(6)}
         admin.alter_consumer_group_offsets("billing", offsets)
+    schema = {"type": "record", "name": "order", "fields": [{"name": "id", "type": "int"}]}
+    newer = {"name": "note", "type": "string", "default": ""}
     for path, body in (
+        ("/schemas/orders-value/versions", {"schema": json.dumps(schema)}),
+        (
+            "/schemas/orders-value/versions",
+            {"schema": json.dumps({**schema, "fields": [*schema["fields"], newer]})},
+        ),
         ("/sql/statements", {"sql": SQL}),
         ("/topics", {"name": "returns", "partitions": 3}),
     ):
@@ -115,12 +124,34 @@ def read_along(servers: str, stopping: threading.Event) -> None:
             consumer.poll(0.5)
 
 
-def take(url: str, folder: Path) -> None:
+def all_pages(url: str) -> list[tuple[str, str, Any, Any]]:
+    query = httpx.get(f"{url}/api/clusters/default/sql").json()["queries"][0]["id"]
+    names = {
+        "topic": "orders", "group": "billing", "broker": "1", "subject": "orders-value",
+        "connector": "archive", "pipeline": "none", "application": "word-count", "query": query,
+        "source": "none",
+    }  # fmt: skip
+    found = []
+    for each in httpx.get(f"{url}/api/session").json()["pages"]:
+        path = each["path"].format(**names) if "{" in each["path"] else each["path"]
+        if "{pipeline}" in each["path"] or "{source}" in each["path"]:
+            continue
+        path = path.replace("/dead-letters/orders", f"/dead-letters/{DLQ}")
+        name = path.strip("/").replace("/", "-") or "overview"
+        found += [
+            (f"{name}-light", path, "light", SIZE),
+            (f"{name}-dark", path, "dark", SIZE),
+            (f"{name}-phone", path, "light", PHONE),
+        ]
+    return found
+
+
+def take(url: str, folder: Path, pictures: Sequence[tuple[str, str, Any, Any]]) -> None:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path="/usr/bin/chromium", args=["--no-sandbox", "--disable-gpu"]
         )
-        for name, path, theme, size in PICTURES:
+        for name, path, theme, size in pictures:
             context = browser.new_context(viewport=size, color_scheme=theme)
             page = context.new_page()
             page.goto(f"{url}/clusters/default{path}")
@@ -143,14 +174,16 @@ def ready(page: Any, path: str) -> None:
         page.get_by_label("Statements").fill("SELECT * FROM big_orders EMIT CHANGES LIMIT 8;")
         page.get_by_role("button", name="Run").click()
         page.get_by_text("8 rows.").wait_for()
-    elif path.startswith("/connectors/"):
+    elif path == "/connectors/broken":
         page.get_by_text("FAILED").wait_for()
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--to", type=Path, default=ROOT / "docs/images")
-    folder = parser.parse_args().to
+    parser.add_argument("--every", type=Path, help="every page, into this directory")
+    arguments = parser.parse_args()
+    folder = arguments.every or arguments.to
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as scratch:
         data = f"{scratch}/platform"
@@ -181,7 +214,7 @@ def main() -> None:
             with application, QueryServer(application):
                 application.wait_for(State.RUNNING, 120)
                 time.sleep(15)
-                take(url, folder)
+                take(url, folder, all_pages(url) if arguments.every else PICTURES)
         finally:
             stopping.set()
             for thread in threads:

@@ -156,6 +156,7 @@ class HttpServer:
                 f"The listener {listener.url} cannot be opened: {error.strerror or error}. Choose "
                 "another port with listeners, or stop what uses it",
                 key="listeners",
+                value=listener.url,
             ) from None
         port = bound.getsockname()[1]
         return _Bound(replace(listener, port=port), bound, tls)

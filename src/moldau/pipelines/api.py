@@ -24,7 +24,7 @@ from moldau.invariant import present
 from moldau.pipelines import daemon
 from moldau.pipelines.control.folder import ControlFolder
 from moldau.pipelines.control.logs import follow, is_headline, tail
-from moldau.pipelines.errors import PipelineError
+from moldau.pipelines.errors import PipelineError, UnknownPipeline
 from moldau.pipelines.machine.applications import ApplicationDefinition, is_application
 from moldau.pipelines.machine.records import (
     Desired,
@@ -574,7 +574,7 @@ def _unknown(name: str, view: View) -> PipelineError:
     from moldau.config.suggestions import did_you_mean
 
     guess = did_you_mean(name, view.pipelines).strip() or "moldau pipelines list"
-    return PipelineError(f"there is no pipeline {name}", hint=guess)
+    return UnknownPipeline(f"there is no pipeline {name}", hint=guess)
 
 
 def _now_ms() -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-__all__ = ["DefinitionError", "PipelineError"]
+__all__ = ["DefinitionError", "PipelineError", "UnknownPipeline"]
 
 
 class PipelineError(Exception):
@@ -42,6 +42,10 @@ class PipelineError(Exception):
     def __reduce__(self) -> tuple[object, ...]:
         fields = (self.message, self.where, self.hint, self.detail, self.retriable)
         return _rebuilt, (type(self), *fields)
+
+
+class UnknownPipeline(PipelineError):
+    """There is no pipeline of that name."""
 
 
 class DefinitionError(PipelineError):

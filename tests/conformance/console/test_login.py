@@ -8,6 +8,7 @@ import json
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
@@ -118,12 +119,8 @@ def test_a_user_gets_a_delegation_token_and_ends_it(console: Console) -> None:
 
 
 def test_a_token_in_a_browser(tab: Tab, console: Console) -> None:
-    page = tab.page
-    page.goto(console.url, wait_until="domcontentloaded")
-    page.get_by_label("User").fill("sam")
-    page.get_by_label("Password").fill("sam-secret")
-    page.get_by_role("button", name="Log in").click()
-    tab.ready()
+    tab.page.goto(console.url, wait_until="domcontentloaded")
+    logged_in(tab)
     page = tab.open("/tokens")
     page.get_by_text("No delegation tokens.").wait_for()
     page.get_by_role("button", name="Create token").click()
@@ -161,6 +158,54 @@ def test_passwords_cannot_be_tried_for_ever(console: Console) -> None:
     for _ in range(3):
         console.ask("POST", "/api/session", wrong, status=401)
     console.ask("POST", "/api/session", wrong, status=429)
+
+
+def logged_in(tab: Tab) -> None:
+    tab.page.get_by_label("User").fill("sam")
+    tab.page.get_by_label("Password").fill("sam-secret")
+    tab.page.get_by_role("button", name="Log in").click()
+    tab.ready()
+
+
+def test_a_session_that_has_ended_leads_to_the_login_and_back(tab: Tab, console: Console) -> None:
+    page = tab.page
+    page.goto(console.page("/topics"), wait_until="domcontentloaded")
+    logged_in(tab)
+    page.get_by_role("heading", name="Topics").wait_for()
+    page.context.clear_cookies()
+    page.get_by_role("link", name="Groups", exact=True).click()
+    page.get_by_role("button", name="Log in").wait_for()
+    logged_in(tab)
+    page.get_by_role("heading", name="Groups").wait_for()
+
+
+def test_a_session_ends_by_itself(broker: BrokerProcess, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = {
+        "login": "PASSWORD",
+        "client_security_protocol": "SASL_PLAINTEXT",
+        "client_sasl_mechanism": "SCRAM-SHA-512",
+        "client_sasl_jaas_config": jaas("SCRAM-SHA-512", "sam", "sam-secret"),
+        "session_timeout_ms": "1000",
+    }
+    with console_of(broker.bootstrap, **own) as short:
+        sam = {"user": "sam", "password": "sam-secret"}
+        foreign = {"Origin": "https://elsewhere.example"}
+        short.ask("POST", "/api/session", sam, status=403, headers=foreign)
+        short.ask("POST", "/api/session", sam)
+        assert short.ask("GET", "/api/session")["user"] == "sam"
+        # Another site cannot use the session, whatever its form posts.
+        short.ask("POST", "/topics", {"name": "theirs"}, status=403, headers=foreign)
+        answer = short.client.post(
+            "/api/clusters/default/topics",
+            content='{"name": "theirs"}',
+            headers={"Content-Type": "text/plain"},
+        )
+        assert answer.status_code in (400, 415), answer.text
+        login = short.service.service.backend.login
+        later_ms = login._clock.elapsed_ms() + 1001
+        monkeypatch.setattr(login, "_clock", SimpleNamespace(elapsed_ms=lambda: later_ms))
+        short.ask("GET", "/topics", status=401)
+        assert short.ask("GET", "/api/session")["user"] is None
 
 
 def test_a_console_that_others_can_reach_needs_a_login() -> None:

@@ -161,6 +161,16 @@ def test_schemas_are_registered_checked_compared_and_deleted(tab: Tab, platform:
     page.get_by_text("is FULL from now on").wait_for()
     level = httpx.get(f"{registry}/config/orders-value").json()
     assert level["compatibilityLevel"] == "FULL"
+    page.get_by_label("Compatibility").last.select_option("registry's default")
+    page.get_by_text("has the registry's compatibility from now on").wait_for()
+    assert httpx.get(f"{registry}/config/orders-value").status_code == 404
+    page.get_by_role("button", name="Show version 1").click()
+    assert "amount" not in page.get_by_role("region", name="Schema", exact=True).inner_text()
+    page.get_by_label("From version").select_option("2")
+    eventually(
+        lambda: not page.get_by_role("region", name="Difference").locator(".plus").count(),
+        what="no difference of a version and itself",
+    )
     page.get_by_role("button", name="Delete version 1").click()
     page.get_by_role("button", name="Delete", exact=True).last.click()
     page.get_by_text("Version 1 is deleted").wait_for()
@@ -170,6 +180,10 @@ def test_schemas_are_registered_checked_compared_and_deleted(tab: Tab, platform:
     page.get_by_role("button", name="Delete", exact=True).last.click()
     page.get_by_text("orders-value is deleted").wait_for()
     assert httpx.get(f"{registry}/subjects").json() == []
+    for level in ("FORWARD", "BACKWARD"):
+        page.get_by_label("Compatibility of subjects that have none").select_option(level)
+        page.get_by_text(f"are {level} from now on").wait_for()
+        assert httpx.get(f"{registry}/config").json()["compatibilityLevel"] == level
 
 
 def test_a_connector_from_its_form_to_its_end(
@@ -196,6 +210,9 @@ def test_a_connector_from_its_form_to_its_end(
     page.get_by_role("heading", name="parcels-file").wait_for()
     eventually(lambda: output.exists() and output.read_text().count("\n") == 2, what="two records")
     page.get_by_text("RUNNING").first.wait_for()
+    drawn = page.get_by_role("region", name="What parcels-file reads and writes")
+    drawn.get_by_role("link", name="parcels").wait_for()
+    drawn.get_by_text("sink, running").wait_for()
 
     def state() -> str:
         found = httpx.get(f"{connect}/connectors/parcels-file/status").json()
@@ -228,6 +245,14 @@ def test_a_failed_task_shows_its_error(tab: Tab, console: Console, bootstrap: st
     page = tab.open("/connectors/broken")
     page.get_by_text("FAILED").wait_for()
     page.locator("summary", has_text="/nonexistent/folder/file").wait_for()
+    # What is open and what has the focus stays when the page reads the state again.
+    page.locator("summary", has_text="/nonexistent/folder/file").click()
+    page.get_by_role("button", name="Restart task 0").focus()
+    old = page.locator("main .tablebox details").element_handle()
+    eventually(lambda: not old.evaluate("each => each.isConnected"), what="the page is redrawn")
+    assert page.locator("main .tablebox details").get_attribute("open") is not None
+    focused = page.evaluate("document.activeElement.getAttribute('aria-label')")
+    assert focused == "Restart task 0"
     page.get_by_role("button", name="Restart task 0").click()
     page.get_by_text("Task 0 is restarted").wait_for()
     page.get_by_role("button", name="Restart", exact=True).first.click()
@@ -281,9 +306,9 @@ def test_sql_statements_and_rows_that_come_while_one_looks(
         ),
         what="the table has the row",
     )
-    editor.fill("SELECT * FROM latest WHERE id = 'b';")
+    editor.fill("-- of b\n/* only */ SELECT * FROM latest WHERE id = 'b';")
     page.get_by_role("button", name="Run").click()
-    page.get_by_text("1 rows.").wait_for()
+    page.get_by_text("1 row.").wait_for()
     editor.fill("SELECT nothing FROM high EMIT CHANGES;")
     page.get_by_role("button", name="Run").click()
     page.get_by_role("alert").get_by_text("NOTHING").wait_for()
@@ -445,6 +470,9 @@ def test_what_the_platform_did(tab: Tab, platform: Platform) -> None:
     page.get_by_role("region", name="Log").get_by_text("The Schema Registry is up").wait_for()
     page.get_by_label("Lines with").fill("no such line")
     page.get_by_role("region", name="Log").get_by_text("Empty.").wait_for()
+    page.get_by_label("Lines with").fill("")
+    page.get_by_role("button", name="Read again").click()
+    page.get_by_role("region", name="Log").get_by_text("The Schema Registry is up").wait_for()
 
 
 def test_changes_are_in_the_audit(platform: Platform, console: Console, high: str) -> None:

@@ -45,3 +45,12 @@ def test_the_command_and_the_api(broker: BrokerProcess, tmp_path: Path) -> None:
     assert stored["data"][0]["offset"] == 0
     assert lines[0]["record"]["value"]["value"] == {"amount": 7}
     assert lines[-1]["done"]
+
+
+def test_a_taken_port_is_named_with_who_has_it(broker: BrokerProcess) -> None:
+    command = [sys.executable, "-m", "moldau.cli", "console", "start"]
+    command += ["--port", str(broker.port), "--bootstrap-server", broker.bootstrap]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 1
+    assert f"port {broker.port} is in use by" in done.stderr
+    assert f"process {broker.pid}" in done.stderr

@@ -7,9 +7,16 @@ from typing import Any
 import pytest
 
 from moldau.services.console.machine.dead_letters import reason_of, redriven_headers
-from moldau.services.console.machine.decoding import decode_plain, encode_plain
+from moldau.services.console.machine.decoding import decode_plain, encode_plain, fitted
 from moldau.services.console.machine.explanations import explanation
-from moldau.services.console.machine.masks import masked, parse_mask_rules, rules_for
+from moldau.services.console.machine.flows import flow_picture
+from moldau.services.console.machine.graph import Node
+from moldau.services.console.machine.masks import (
+    hides_less,
+    masked,
+    parse_mask_rules,
+    rules_for,
+)
 from moldau.services.console.machine.paging import Paging, page_of
 from moldau.services.console.machine.places import newest_starts
 from moldau.services.console.machine.resets import planned_changes
@@ -147,3 +154,63 @@ def test_bytes_are_shown(data: bytes | None, format: str, kind: str, value: Any)
 def test_explanations_are_plain_text() -> None:
     assert explanation("topic", "a", "Use <code>x</code> &amp; y.<p>") == "Use x & y."
     assert explanation("topic", "a", None).startswith("A setting of the topic")
+
+
+@pytest.mark.parametrize(
+    ("data", "kind"),
+    [
+        pytest.param(b'{"a": NaN}', "string", id="not a number of JSON"),
+        pytest.param(b"[" * 200 + b"]" * 200, "json", id="deep"),
+        pytest.param(b"[" * 201 + b"]" * 201, "string", id="too deep"),
+        pytest.param(b"[" * 50_000, "string", id="too deep for the parser"),
+        pytest.param(b"[" + b",".join([b"{}"] * 5000) + b"]", "json", id="wide"),
+    ],
+)
+def test_what_is_no_json_is_text(data: bytes, kind: str) -> None:
+    assert decode_plain(data).kind == kind
+
+
+@pytest.mark.parametrize(
+    ("value", "limit", "shown", "note"),
+    [
+        ({"a": 1}, None, {"a": 1}, None),
+        ({"a": "\ud800"}, None, '{"a": "\\ud800"}', "shown as text"),
+        ({"a": float("inf")}, None, '{"a": Infinity}', "shown as text"),
+        ("x" * 20, 5, "xxxxx", "the first 5 bytes"),
+        ({"a": "bbbb"}, 8, '{"a": "b', "the first 8 bytes"),
+        ("ää", 3, "ä", "the first 3 bytes"),
+        (None, 1, None, None),
+        (12345678901234567890, 1, 12345678901234567890, None),
+    ],
+)
+def test_a_value_is_made_fit_to_be_sent(
+    value: Any, limit: int | None, shown: Any, note: str | None
+) -> None:
+    found, said = fitted(value, limit)
+    assert found == shown
+    assert (said or "").startswith(note or "")
+    assert bool(said) == bool(note)
+
+
+def test_records_stay_where_their_fields_are_hidden() -> None:
+    rules = parse_mask_rules(
+        {
+            "mask.cards.topics": "pay.*", "mask.cards.fields": "card", "mask.cards.except": "ada",
+            "mask.names.topics": ".*-dlq", "mask.names.fields": "name",
+        }
+    )  # fmt: skip
+    assert hides_less(rules, "payments", "open", "bob")
+    assert not hides_less(rules, "payments", "open", "ada")
+    assert not hides_less(rules, "payments", "pay-copy", "bob")
+    assert hides_less(rules, "pay-dlq", "payments", "bob")
+    assert not hides_less(rules, "open", "payments", "bob")
+
+
+def test_a_flow_is_drawn_from_what_it_reads_to_what_it_writes() -> None:
+    rates = {"orders": 5.0}
+    found = flow_picture(Node("own", "connector", "c"), ["orders", "orders"], ["out"], rates.get)
+    boxes = {each["id"]: each for each in found["nodes"]}
+    assert boxes["in:orders"]["rate"] == 5.0
+    assert boxes["in:orders"]["x"] < boxes["own"]["x"] < boxes["out:out"]["x"]
+    lines = {(each["source"], each["target"]) for each in found["edges"]}
+    assert lines == {("in:orders", "own"), ("own", "out:out")}

@@ -8,8 +8,9 @@ import signal
 import sys
 from collections.abc import Callable
 from typing import Protocol
+from urllib.parse import urlsplit
 
-from moldau.cli.support.failures import Failure
+from moldau.cli.support.failures import Failure, listen_problem
 from moldau.cli.support.output import print_now
 from moldau.client.errors import KafkaError
 from moldau.config.errors import ConfigError
@@ -44,9 +45,19 @@ def serve(
             runner.run(_serve(make, ready_text))
     except Exception as error:
         if isinstance(error, (ConfigError, KafkaError, *failures)):
-            raise Failure(str(error)) from None
+            raise Failure(_message(error)) from None
         raise
     return 0
+
+
+def _message(error: Exception) -> str:
+    """Of a port that is taken, with who has it."""
+    if isinstance(error, ConfigError) and error.key == "listeners" and error.value:
+        address = urlsplit(error.value)
+        problem = listen_problem(address.hostname or "", address.port or 0)
+        if problem is not None:
+            return f"The listener {error.value} cannot be opened: {problem}"
+    return str(error)
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:

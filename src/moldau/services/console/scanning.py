@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -18,18 +18,20 @@ from moldau.client.consumer_record import ConsumerRecord
 from moldau.client.topics import TopicPartition
 from moldau.services.console.backend import Call
 from moldau.services.console.clients import Consumer
-from moldau.services.console.machine.decoding import FORMATS
+from moldau.services.console.machine.decoding import FORMATS, fitted
 from moldau.services.console.machine.errors import bad_request
 from moldau.services.console.machine.filters import FilterError, Test, compile_filter
 from moldau.services.console.machine.masks import MaskRule, masked
 from moldau.services.console.machine.places import newest_starts
 
-__all__ = ["Found", "Progress", "Raw", "Scan", "ScanRequest"]
+__all__ = ["SHOWN_BYTES_MAX", "Found", "Progress", "Raw", "Scan", "ScanRequest", "presented"]
 
 Raw = ConsumerRecord[bytes | None, bytes | None]
 POLL_S: Final = 0.25
 PROGRESS_S: Final = 0.3
 SHOWN_BYTES_MAX: Final = 100_000
+SILENCE_S: Final = 10.0
+ASK_S: Final = 20.0
 _STARTS: Final = ("beginning", "end", "newest", "offset", "time")
 _FORMATS: Final = (*FORMATS, "avro", "protobuf", "json-schema")
 
@@ -83,7 +85,22 @@ class Found:
     """A record that matched: as it is, and as JSON."""
 
     raw: Raw
-    shown: dict[str, Any]
+    decoded: dict[str, Any]
+    cut: int | None
+
+    @property
+    def shown(self) -> dict[str, Any]:
+        return presented(self.decoded, self.cut)
+
+
+def presented(decoded: dict[str, Any], cut: int | None) -> dict[str, Any]:
+    """What of a record can be sent, with at most `cut` bytes of the key and of the value."""
+    shown = dict(decoded)
+    for name in ("key", "value"):
+        part = decoded[name]
+        value, note = fitted(part["value"], cut)
+        shown[name] = {**part, "value": value, "note": note or part["note"]}
+    return shown
 
 
 @dataclass(slots=True)
@@ -92,6 +109,8 @@ class Scan:
     topic: str
     wanted: ScanRequest
     masks: tuple[MaskRule, ...] = ()
+    cut: int | None = SHOWN_BYTES_MAX
+    """How many bytes of a key or a value are shown; None for all."""
     progress: Progress = field(default_factory=Progress)
     _starts: dict[TopicPartition, int] = field(default_factory=dict)
     _finished: int = 0
@@ -110,11 +129,17 @@ class Scan:
         async with self.call.clients.consumer(**settings) as consumer:
             ends = await self._begin(consumer)
             starts = dict(self._starts)
+            heard_s = time.monotonic()
             while not is_over():
                 if not wanted.live and not ends:
                     self.progress.reason = "end"
                     return
                 records = await consumer.poll(POLL_S)
+                if records:
+                    heard_s = time.monotonic()
+                elif time.monotonic() - heard_s > SILENCE_S:
+                    await self._ask(starts if wanted.live else ends)
+                    heard_s = time.monotonic()
                 batch = []
                 for record in records:
                     place = TopicPartition(record.topic, record.partition)
@@ -141,6 +166,12 @@ class Scan:
         else:
             return False
         return True
+
+    async def _ask(self, places: Iterable[TopicPartition]) -> None:
+        """A consumer waits for brokers that are away as long as it takes; somebody who looks at a
+        page has to know. Raises KafkaError."""
+        latest = dict.fromkeys(places, OffsetSpec.latest())
+        await self.call.admin.list_offsets(latest, timeout=ASK_S)
 
     async def _begin(self, consumer: Consumer) -> dict[TopicPartition, int]:
         """Assign and seek; returns where each partition ends."""
@@ -211,7 +242,7 @@ class Scan:
         progress.bytes += max(0, record.serialized_value_size)
         if self.wanted.contains and not self.masks and not self._has_text(record):
             return None
-        shown = await self.shown(record)
+        shown = await self._shown(record)
         if self.wanted.contains and self.masks:
             # A search must not find what is hidden.
             text = json.dumps([shown["key"]["value"], shown["value"]["value"]], ensure_ascii=False)
@@ -220,7 +251,7 @@ class Scan:
         if test is not None and not test(_view(shown)):
             return None
         progress.matched += 1
-        return Found(record, shown)
+        return Found(record, shown, self.cut)
 
     def _has_text(self, record: Raw) -> bool:
         needle = self.wanted.contains.encode()
@@ -230,20 +261,16 @@ class Scan:
             or any(value is not None and needle in value for _, value in record.headers)
         )
 
-    async def shown(self, record: Raw, *, whole: bool = False) -> dict[str, Any]:
-        value, note = record.value, None
-        if value is not None and len(value) > SHOWN_BYTES_MAX and not whole:
-            value, note = value[:SHOWN_BYTES_MAX], f"the first {SHOWN_BYTES_MAX} bytes"
+    async def _shown(self, record: Raw) -> dict[str, Any]:
         key_found, value_found = await self.call.values.decode(
             self.topic,
             record.key,
-            value,
+            record.value,
             record.headers,
             key_format=self.wanted.key_format,
             value_format=self.wanted.value_format,
         )
         key, found = key_found._asdict(), value_found._asdict()
-        found["note"] = note or found["note"]
         if self.masks:
             key["value"] = masked(self.masks, "key", key["value"])
             found["value"] = masked(self.masks, "value", found["value"])

@@ -58,6 +58,11 @@ class Snapshot:
     """How many partitions each broker leads."""
     error: str | None = "The first reading is under way."
 
+    def rate_of(self, topic: str) -> float | None:
+        """Records per second, if they are known."""
+        found = self.topics.get(topic)
+        return None if found is None else found.rate
+
 
 class Watcher:
     """See the module."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 from moldau.client.admin import ConfigResource, LogDirDescription
@@ -12,7 +11,7 @@ from moldau.http.request import Request
 from moldau.services.console.api.bodies import body_of
 from moldau.services.console.api.routing import CLUSTER, api, fields
 from moldau.services.console.api.settings import alter_settings, read_settings
-from moldau.services.console.backend import Backend
+from moldau.services.console.backend import Backend, Call
 from moldau.services.console.machine.errors import missing
 
 __all__ = ["BrokerHandlers"]
@@ -66,13 +65,11 @@ class BrokerHandlers:
     async def show(self, request: Request) -> dict[str, Any]:
         broker = request.path["broker"]
         with self._backend.call(request) as call:
-            described, folders = await asyncio.gather(
-                call.admin.describe_cluster(),
-                call.admin.describe_log_dirs([broker], check=False),
-            )
+            described = await call.admin.describe_cluster()
             node = next((each for each in described.nodes if each.id == broker), None)
             if node is None:
                 raise missing("broker", broker)
+            folders = await call.admin.describe_log_dirs([broker], check=False)
             error = folders.errors.get(broker)
             return {
                 "id": node.id,
@@ -90,6 +87,7 @@ class BrokerHandlers:
 
     async def settings(self, request: Request) -> dict[str, Any]:
         with self._backend.call(request) as call:
+            await _require(call, request.path["broker"])
             return await read_settings(call, ConfigResource.broker(request.path["broker"]))
 
     async def alter(self, request: Request) -> dict[str, Any]:
@@ -98,6 +96,7 @@ class BrokerHandlers:
         async with self._backend.change(
             request, "alter-broker-settings", f"broker {broker}", body.fields
         ) as call:
+            await _require(call, broker)
             return await alter_settings(call, ConfigResource.broker(broker), body)
 
     async def defaults(self, request: Request) -> dict[str, Any]:
@@ -120,6 +119,13 @@ class BrokerHandlers:
             request, "alter-broker-settings", "all brokers", body.fields
         ) as call:
             return await alter_settings(call, ConfigResource.broker(), body)
+
+
+async def _require(call: Call, broker: int) -> None:
+    """A client would wait until the broker is there. Raises HttpError."""
+    described = await call.admin.describe_cluster()
+    if broker not in {each.id for each in described.nodes}:
+        raise missing("broker", broker)
 
 
 def _folder(path: str, folder: LogDirDescription) -> dict[str, Any]:

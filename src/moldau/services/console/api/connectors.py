@@ -9,8 +9,10 @@ from moldau.http.machine.routes import Route
 from moldau.http.request import Request
 from moldau.services.console.api.bodies import body_of
 from moldau.services.console.api.routing import CLUSTER, api, fields
-from moldau.services.console.backend import Backend
+from moldau.services.console.backend import Backend, Call
 from moldau.services.console.machine.errors import bad_request
+from moldau.services.console.machine.flows import flow_picture
+from moldau.services.console.machine.graph import Node
 from moldau.services.console.remote import Remote, managing
 
 __all__ = ["ConnectorHandlers"]
@@ -91,13 +93,16 @@ class ConnectorHandlers:
             status = await connect.ask("GET", f"/connectors/{name}/status")
             topics = await connect.ask("GET", f"/connectors/{name}/topics")
             offsets = await connect.ask("GET", f"/connectors/{name}/offsets")
+            row = _row(request.path["connector"], {"info": info, "status": status})
+            used = next(iter(topics.values()))["topics"]
             return {
-                **_row(request.path["connector"], {"info": info, "status": status}),
+                **row,
                 "config": info["config"],
                 "tasks": status["tasks"],
                 "trace": status["connector"].get("trace"),
-                "topics": next(iter(topics.values()))["topics"],
+                "topics": used,
                 "offsets": offsets["offsets"],
+                "picture": _picture(call, row, info["config"], used),
             }
 
     async def create(self, request: Request) -> dict[str, Any]:
@@ -139,6 +144,21 @@ class ConnectorHandlers:
         async with managing(self._backend, request, "reset-offsets", name) as call:
             found = await Remote(call, _KEY).ask("DELETE", f"/connectors/{_quoted(name)}/offsets")
             return {"message": found.get("message") if isinstance(found, dict) else None}
+
+
+def _picture(
+    call: Call, row: dict[str, Any], config: dict[str, str], topics: list[str]
+) -> dict[str, Any]:
+    kind = str(row["type"] or "connector")
+    state = "failed" if row["failed"] else row["state"].lower()
+    own = Node("own", "connector", row["name"], f"{kind}, {state}")
+    if kind == "sink":
+        # Also those that it is to read: one that has failed has not used any.
+        listed = config.get("topics", "").split(",")
+        reads, writes = [*topics, *(each.strip() for each in listed if each.strip())], []
+    else:
+        reads, writes = [], topics
+    return flow_picture(own, reads, writes, call.watcher.snapshot.rate_of)
 
 
 def _row(name: str, found: dict[str, Any]) -> dict[str, Any]:

@@ -20,7 +20,12 @@ from moldau.http.machine.routes import Route
 from moldau.http.request import Request
 from moldau.services.console.api.bodies import Body, body_of
 from moldau.services.console.api.routing import CLUSTER, api, fields, number
-from moldau.services.console.api.sending import encoded_record, read_records
+from moldau.services.console.api.sending import (
+    encoded_record,
+    keep_hidden,
+    read_records,
+    require_topic,
+)
 from moldau.services.console.backend import Backend, Call
 from moldau.services.console.lists import topic_names
 from moldau.services.console.machine.dead_letters import (
@@ -41,6 +46,8 @@ MARKERS: Final = "_console-redrives"
 READ_MAX: Final = 10_000
 CHOSEN_MAX: Final = 1000
 EXAMPLES_MAX: Final = 200
+SHOWN_BYTES_MAX: Final = 2_000
+"""Of the value of each of them; the page reads a record whole before it is edited."""
 MARKERS_S: Final = 30.0
 
 
@@ -82,7 +89,9 @@ class DeadLetterHandlers:
         limit = min(READ_MAX, request.number("limit", 1000) or 1000)
         with self._backend.call(request) as call:
             masks = rules_for(self._backend.config.masks, topic, call.user)
-            scan = Scan(call, topic, ScanRequest(start="newest", limit=limit), masks)
+            scan = Scan(
+                call, topic, ScanRequest(start="newest", limit=limit), masks, SHOWN_BYTES_MAX
+            )
             done = await _markers(call, topic)
             reasons: Counter[Reason] = Counter()
             examples: dict[Reason, list[dict[str, Any]]] = {}
@@ -131,6 +140,7 @@ class DeadLetterHandlers:
                 # After init_transactions: nobody else is in the middle of a redrive now.
                 done = await _markers(call, topic)
                 results = []
+                known: set[str] = set()
                 async with producer.transaction():
                     for each, record in zip(wanted, records, strict=True):
                         marker = _key(topic, record)
@@ -144,6 +154,10 @@ class DeadLetterHandlers:
                                 f"Partition {record.partition} offset {record.offset} does not say "
                                 "which topic it is from: fill in to."
                             )
+                        keep_hidden(self._backend, call, topic, to)
+                        if to not in known:
+                            await require_topic(call, to)
+                            known.add(to)
                         key, value, headers = await _edited(call, to, each, body, record)
                         await producer.send(to, value, key, headers=headers)
                         await producer.send(MARKERS, to.encode(), marker)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable
 from typing import Any, Final
+from urllib.parse import quote
 
 from moldau.client import TopicPartition
 from moldau.client.errors import KafkaError
@@ -86,7 +87,7 @@ class LineageHandlers:
                 tuple(topics_of(each.definition, "source", "sources")),
                 tuple(topics_of(each.definition, "sink", "sinks", "dead_letter")),
                 f"pipeline, {str(each.state).lower()}",
-                "/pipelines",
+                f"/pipelines/{each.name}",
                 (each.name,),
             )
             for each in found
@@ -108,7 +109,7 @@ async def _connectors(call: Call) -> list[Flow]:
     found = await connect.ask("GET", "/connectors?expand=status&expand=info")
     flows = []
     for name, each in found.items():
-        active = await connect.ask("GET", f"/connectors/{name}/topics")
+        active = await connect.ask("GET", f"/connectors/{quote(name, safe='')}/topics")
         topics = tuple(next(iter(active.values()))["topics"])
         is_sink = each["info"].get("type") == "sink"
         if is_sink:

@@ -19,12 +19,21 @@ from moldau.services.console.api.routing import CLUSTER, NDJSON, api, fields, nu
 from moldau.services.console.backend import Backend, Call
 from moldau.services.console.machine.errors import bad_request, console_error, missing
 from moldau.services.console.machine.masks import rules_for
-from moldau.services.console.scanning import Found, Pace, Scan, ScanRequest
+from moldau.services.console.scanning import (
+    SHOWN_BYTES_MAX,
+    Found,
+    Pace,
+    Scan,
+    ScanRequest,
+    presented,
+)
 
 __all__ = ["MessageHandlers", "scan_request"]
 
 TOPIC: Final = CLUSTER + "/topics/{topic}"
 ROWS_MAX: Final = 10_000
+TABLE_BYTES_MAX: Final = 64 << 20
+"""Of keys and values that a table by key holds, as they are in the topic."""
 _SCAN: Final = fields(
     start="string", offset="integer", timestamp="integer", until="integer", partitions="array",
     limit="integer", live="boolean", contains="string", expression="string", key_format="string",
@@ -61,7 +70,7 @@ class MessageHandlers:
     async def search(self, request: Request) -> Answer:
         body = await body_of(request)
         wanted = scan_request(self._backend, body)
-        return self._stream(request, lambda call: self._found(request, call, wanted))
+        return await self._stream(request, lambda call: self._found(request, call, wanted))
 
     async def table(self, request: Request) -> Answer:
         body = await body_of(request)
@@ -71,18 +80,18 @@ class MessageHandlers:
             Body({**body.fields, "limit": 2**62, "start": body.fields.get("start", "beginning")}),
             limited=False,
         )
-        return self._stream(request, lambda call: self._latest(request, call, wanted, limit))
+        return await self._stream(request, lambda call: self._latest(request, call, wanted, limit))
 
     async def one(self, request: Request) -> dict[str, Any]:
         partition, offset = request.path["partition"], request.path["offset"]
         wanted = ScanRequest(start="offset", offset=offset, partitions=(partition,), limit=1)
         with self._backend.call(request) as call:
-            scan = self._scan(request, call, wanted)
+            scan = self._scan(request, call, wanted, cut=None)
             async with contextlib.aclosing(scan.run()) as rounds:
                 async for batch in rounds:
                     for each in batch:
                         if each.raw.offset == offset:
-                            return await scan.shown(each.raw, whole=True)
+                            return each.shown
             raise missing("record", f"{partition}@{offset} in {request.path['topic']}")
 
     async def export(self, request: Request) -> Answer:
@@ -102,7 +111,7 @@ class MessageHandlers:
         name = re.sub(r"[^A-Za-z0-9._-]", "_", request.path["topic"])
         suffix = "csv" if is_csv else "json"
         make = self._csv if is_csv else self._json
-        return self._stream(
+        return await self._stream(
             request,
             lambda call: make(request, call, wanted),
             media_type="text/csv; charset=utf-8" if is_csv else "application/json",
@@ -111,7 +120,7 @@ class MessageHandlers:
 
     # What is sent.
 
-    def _stream(
+    async def _stream(
         self,
         request: Request,
         make: Any,
@@ -126,15 +135,23 @@ class MessageHandlers:
                 async for chunk in make(call):
                     yield chunk
 
-        if request.path["cluster"] not in self._backend.config.clusters:
-            raise missing("cluster", request.path["cluster"])
         self._backend.admit(request)
+        with self._backend.call(request) as call:
+            # Whether the user may see the topic: later there is no status to say so.
+            await call.admin.describe_topics([request.path["topic"]])
         return Answer(chunks=chunks(), media_type=media_type, headers=headers or {})
 
-    def _scan(self, request: Request, call: Call, wanted: ScanRequest) -> Scan:
+    def _scan(
+        self,
+        request: Request,
+        call: Call,
+        wanted: ScanRequest,
+        *,
+        cut: int | None = SHOWN_BYTES_MAX,
+    ) -> Scan:
         topic = request.path["topic"]
         masks = rules_for(self._backend.config.masks, topic, call.user)
-        return Scan(call, topic, wanted, masks)
+        return Scan(call, topic, wanted, masks, cut)
 
     async def _rounds(self, request: Request, scan: Scan) -> AsyncGenerator[list[Found], None]:
         """The scan, until it ends, the client goes, or the console stops."""
@@ -169,25 +186,31 @@ class MessageHandlers:
     ) -> AsyncGenerator[bytes, None]:
         scan, pace = self._scan(request, call, wanted), Pace()
         keys_max = self._backend.config["table.keys.max"]
-        rows: dict[bytes | None, dict[str, Any]] = {}
-        truncated = False
+        rows: dict[bytes | None, tuple[int, dict[str, Any]]] = {}
+        size, truncated = 0, False
+
+        def forget(key: bytes | None) -> int:
+            return rows.pop(key, (0, {}))[0]
+
         try:
             async with contextlib.aclosing(self._rounds(request, scan)) as rounds:
                 async for batch in rounds:
                     for each in batch:
                         # A tombstone takes the key out; it comes last where it is written again.
-                        rows.pop(each.raw.key, None)
+                        size -= forget(each.raw.key)
                         if each.raw.value is None:
                             continue
-                        if len(rows) >= keys_max:
+                        own = len(each.raw.key or b"") + len(each.raw.value)
+                        rows[each.raw.key] = own, each.decoded
+                        size += own
+                        while len(rows) > 1 and (len(rows) > keys_max or size > TABLE_BYTES_MAX):
                             truncated = True
-                            rows.pop(next(iter(rows)))
-                        rows[each.raw.key] = each.shown
+                            size -= forget(next(iter(rows)))
                     if pace.is_due():
                         yield _line({"progress": asdict(scan.progress), "keys": len(rows)})
             shown = list(rows.values())[-limit:]
-            for row in reversed(shown):
-                yield _line({"record": row})
+            for _, row in reversed(shown):
+                yield _line({"record": presented(row, SHOWN_BYTES_MAX)})
             yield _line(
                 {
                     "progress": asdict(scan.progress),
@@ -205,7 +228,7 @@ class MessageHandlers:
         yield b"["
         first = True
         async with contextlib.aclosing(
-            self._rounds(request, self._scan(request, call, wanted))
+            self._rounds(request, self._scan(request, call, wanted, cut=None))
         ) as rounds:
             async for batch in rounds:
                 for each in batch:
@@ -219,7 +242,7 @@ class MessageHandlers:
         columns = ("partition", "offset", "timestamp", "key", "value", "headers")
         yield (",".join(columns) + "\r\n").encode()
         async with contextlib.aclosing(
-            self._rounds(request, self._scan(request, call, wanted))
+            self._rounds(request, self._scan(request, call, wanted, cut=None))
         ) as rounds:
             async for batch in rounds:
                 out = io.StringIO()

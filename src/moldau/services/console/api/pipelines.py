@@ -12,11 +12,14 @@ from moldau.http.machine.errors import HttpError
 from moldau.http.machine.routes import Route
 from moldau.http.request import Request
 from moldau.pipelines.api import PipelineInfo, Pipelines
-from moldau.pipelines.errors import PipelineError
+from moldau.pipelines.errors import PipelineError, UnknownPipeline
 from moldau.pipelines.registry import TOPIC
 from moldau.services.console.api.routing import CLUSTER, api, fields
 from moldau.services.console.backend import Backend, Call
 from moldau.services.console.lists import topic_names
+from moldau.services.console.machine.errors import missing
+from moldau.services.console.machine.flows import flow_picture
+from moldau.services.console.machine.graph import Node
 from moldau.services.console.remote import managing
 
 __all__ = ["PipelineHandlers", "pipelines_of"]
@@ -60,8 +63,10 @@ class PipelineHandlers:
             return {**_row(info), "definition": dict(info.definition), "log": lines}
 
         with self._backend.call(request) as call:
+            if TOPIC not in await topic_names(call):
+                raise missing("pipeline", name)
             found = await pipelines_of(self._backend, call, read)
-            return {**found, "managed": self._is_managed()}
+            return {**found, "managed": self._is_managed(), "picture": _picture(call, found)}
 
     async def start(self, request: Request) -> dict[str, Any]:
         return await self._act(request, "start", lambda known, name: known.start(name, wait=False))
@@ -105,8 +110,17 @@ async def pipelines_of(backend: Backend, call: Call, read: Callable[[Pipelines],
 
     try:
         return await asyncio.to_thread(run)
+    except UnknownPipeline as error:
+        raise HttpError(404, str(error)) from None
     except PipelineError as error:
         raise HttpError(409, str(error)) from None
+
+
+def _picture(call: Call, row: dict[str, Any]) -> dict[str, Any]:
+    progress = row["progress"] or {}
+    rate = progress.get("processed_rows_per_second") if row["state"] == "running" else None
+    own = Node("own", "pipeline", row["name"], f"pipeline, {row['state']}", rate=rate)
+    return flow_picture(own, row["reads"], row["writes"], call.watcher.snapshot.rate_of)
 
 
 def _row(info: PipelineInfo) -> dict[str, Any]:

@@ -43,6 +43,11 @@ class SchemaHandlers:
                 body=schema),
             api("PUT", f"{_SUBJECT}/compatibility", self.set_level, "Set the compatibility level",
                 tag=tag, body=fields("level", level="string")),
+            api("DELETE", f"{_SUBJECT}/compatibility", self.reset_level,
+                "Back to the registry's compatibility level", tag=tag),
+            api("PUT", f"{CLUSTER}/schema-compatibility", self.set_default,
+                "Set the level of subjects that have none", tag=tag,
+                body=fields("level", level="string")),
             api("DELETE", _SUBJECT, self.delete, "Delete a subject with all versions", tag=tag),
             api("DELETE", f"{_SUBJECT}/versions/{{version}}", self.delete_version,
                 "Delete one version", tag=tag),
@@ -148,6 +153,18 @@ class SchemaHandlers:
             await Remote(call, _KEY).ask(
                 "PUT", f"/config/{_quoted(subject)}", {"compatibility": level}
             )
+            return {}
+
+    async def reset_level(self, request: Request) -> dict[str, Any]:
+        subject = request.path["subject"]
+        async with managing(self._backend, request, "reset-compatibility", subject) as call:
+            await Remote(call, _KEY).ask("DELETE", f"/config/{_quoted(subject)}")
+            return {}
+
+    async def set_default(self, request: Request) -> dict[str, Any]:
+        level = (await body_of(request)).text("level")
+        async with managing(self._backend, request, "set-compatibility", "*", level) as call:
+            await Remote(call, _KEY).ask("PUT", "/config", {"compatibility": level})
             return {}
 
     async def delete(self, request: Request) -> dict[str, Any]:

@@ -17,10 +17,10 @@ from moldau.services.console.api.messages import scan_request
 from moldau.services.console.api.routing import CLUSTER, NDJSON, api, fields
 from moldau.services.console.backend import Backend, Call
 from moldau.services.console.machine.errors import bad_request, console_error
-from moldau.services.console.machine.masks import rules_for
+from moldau.services.console.machine.masks import hides_less, rules_for
 from moldau.services.console.scanning import Pace, Raw, Scan, ScanRequest
 
-__all__ = ["SendingHandlers", "encoded_record", "read_records"]
+__all__ = ["SendingHandlers", "encoded_record", "keep_hidden", "read_records", "require_topic"]
 
 TOPIC: Final = CLUSTER + "/topics/{topic}"
 RECORDS_MAX: Final = 1000
@@ -56,6 +56,7 @@ class SendingHandlers:
         async with self._backend.change(
             request, "produce", topic, {"records": len(wanted)}
         ) as call:
+            await require_topic(call, topic)
             futures = []
             for each in wanted:
                 key, value, headers = await encoded_record(call, topic, each, body)
@@ -78,6 +79,8 @@ class SendingHandlers:
         to = body.text("to", topic)
         places = _places(topic, body)
         async with self._backend.change(request, "resend", f"{topic} to {to}", body.fields) as call:
+            keep_hidden(self._backend, call, topic, to)
+            await require_topic(call, to)
             records = await read_records(call, places)
             futures = [
                 await call.clients.producer.send(
@@ -117,6 +120,7 @@ class SendingHandlers:
                 scan, pace, copied = Scan(call, topic, wanted, masks), Pace(), 0
                 if masks:
                     raise bad_request(f"Fields of {topic} are hidden: it cannot be copied.")
+                await require_topic(call, to)
                 async with contextlib.aclosing(
                     scan.run(lambda: gone.done() or request.stopping.is_set())
                 ) as rounds:
@@ -145,6 +149,21 @@ class SendingHandlers:
             yield _line({"error": str(refused or error), "done": True})
         finally:
             gone.cancel()
+
+
+async def require_topic(call: Call, topic: str) -> None:
+    """A producer would wait for a topic that is not there. Raises KafkaError."""
+    await call.admin.describe_topics([topic])
+
+
+def keep_hidden(backend: Backend, call: Call, source: str, target: str) -> None:
+    """Records go byte for byte, so nobody may send them where hidden fields are not hidden. Raises
+    HttpError."""
+    if hides_less(backend.config.masks, source, target, call.user):
+        raise bad_request(
+            f"Fields of {source} are hidden and would be visible in {target}: send to a topic "
+            "that has the same rules."
+        )
 
 
 def _line(found: dict[str, Any]) -> bytes:

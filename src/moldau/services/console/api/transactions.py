@@ -13,6 +13,7 @@ from moldau.services.console.api.bodies import body_of, paging_of
 from moldau.services.console.api.routing import CLUSTER, PAGING, api, fields, number, text
 from moldau.services.console.backend import Backend, Call
 from moldau.services.console.lists import forget_topics, topic_names
+from moldau.services.console.machine.errors import missing
 from moldau.services.console.machine.paging import page_of
 
 __all__ = ["TransactionHandlers"]
@@ -131,6 +132,9 @@ class TransactionHandlers:
         async with self._backend.change(
             request, "abort-transaction", str(place), body.fields
         ) as call:
+            described = (await call.admin.describe_topics([place.topic]))[place.topic]
+            if place.partition not in {each.partition for each in described.partitions}:
+                raise missing("partition", place)
             await call.admin.abort_transaction(spec)
             return {"aborted": str(place)}
 

@@ -1,7 +1,9 @@
 """Bytes as people read them: JSON, text, numbers, records of coordinators, or bytes.
 
 `auto` tries JSON, then text, then shows bytes in base64. Values with a schema are decoded outside
-(`values.py`), because the schema has to be fetched.
+(`values.py`), because the schema has to be fetched. What is nested too deeply to be looked into is
+text, and so is what has NaN, which JSON does not know. `fitted` is what can be sent: records come
+from anybody, and one of them must not break the page of all.
 """
 
 from __future__ import annotations
@@ -9,14 +11,15 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import math
 import struct
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, NoReturn
 
 from moldau.wire.errors import WireError
 from moldau.wire.message_json import message_to_json
 from moldau.wire.record_values import Family, UnknownRecordTypeError, decode_coordinator_record
 
-__all__ = ["FORMATS", "Decoded", "decode_internal", "decode_plain", "encode_plain"]
+__all__ = ["FORMATS", "Decoded", "decode_internal", "decode_plain", "encode_plain", "fitted"]
 
 
 class Decoded(NamedTuple):
@@ -37,6 +40,57 @@ _FAMILIES: Final[dict[str, Family]] = {
     "__share_group_state": "share",
 }
 _JSON_STARTS: Final = frozenset(b'{["-0123456789tfn \t\r\n')
+DEPTH_MAX: Final = 200
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is not JSON")
+
+
+_read_json: Final = json.JSONDecoder(parse_constant=_refuse).decode
+
+
+def _parsed(data: bytes) -> Any:
+    """Raises ValueError."""
+    try:
+        value = _read_json(data.decode())
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    if data.count(b"[") + data.count(b"{") > DEPTH_MAX and _is_deep(value):
+        raise ValueError("it is nested too deeply")
+    return value
+
+
+def _is_deep(value: Any) -> bool:
+    level = [value]
+    for _ in range(DEPTH_MAX):
+        level = [
+            inner
+            for each in level
+            for inner in (each.values() if isinstance(each, dict) else each)
+            if isinstance(inner, dict | list)
+        ]
+        if not level:
+            return False
+    return True
+
+
+def fitted(value: Any, bytes_max: int | None) -> tuple[Any, str | None]:
+    """What of a decoded value can be sent as JSON, and a note if that is not all of it."""
+    if value is None or isinstance(value, bool | int):
+        return value, None
+    note = None
+    try:
+        text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+        data = text.encode()
+    except ValueError:
+        # Half of a surrogate pair, or a number that JSON does not have.
+        value = text = json.dumps(value)
+        data, note = text.encode(), "shown as text: it has what JSON cannot express"
+    if bytes_max is None or len(data) <= bytes_max:
+        return value, note
+    data = value.encode() if isinstance(value, str) else data
+    return data[:bytes_max].decode(errors="ignore"), f"the first {bytes_max:,} bytes"
 
 
 def decode_plain(data: bytes | None, format: str = "auto") -> Decoded:
@@ -47,11 +101,13 @@ def decode_plain(data: bytes | None, format: str = "auto") -> Decoded:
         return _automatic(data)
     try:
         if format == "json":
-            return Decoded("json", json.loads(data))
+            return Decoded("json", _parsed(data))
         if format == "string":
             return Decoded("string", data.decode())
         if format in _NUMBERS:
-            return Decoded(format, struct.unpack(_NUMBERS[format], data)[0])
+            number = struct.unpack(_NUMBERS[format], data)[0]
+            # NaN and infinity as text, which `encode_plain` reads.
+            return Decoded(format, number if math.isfinite(number) else str(number))
     except (ValueError, struct.error) as error:
         return _bytes(data, f"not {format}: {error}")
     if format == "hex":
@@ -62,8 +118,8 @@ def decode_plain(data: bytes | None, format: str = "auto") -> Decoded:
 def _automatic(data: bytes) -> Decoded:
     if data and data[0] in _JSON_STARTS:
         try:
-            return Decoded("json", json.loads(data))
-        except (ValueError, RecursionError):
+            return Decoded("json", _parsed(data))
+        except ValueError:
             pass
     try:
         text = data.decode()

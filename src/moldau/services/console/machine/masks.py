@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from moldau.config.errors import ConfigError
 
-__all__ = ["MASKED", "MaskRule", "masked", "parse_mask_rules", "rules_for"]
+__all__ = ["MASKED", "MaskRule", "hides_less", "masked", "parse_mask_rules", "rules_for"]
 
 MASKED: Final = "****"
 _KINDS: Final = ("replace", "hash", "last4", "remove")
@@ -63,6 +63,12 @@ def _listed(text: str) -> list[str]:
 
 def rules_for(rules: Iterable[MaskRule], topic: str, user: str) -> tuple[MaskRule, ...]:
     return tuple(each for each in rules if each.topics.fullmatch(topic) and user not in each.exempt)
+
+
+def hides_less(rules: Iterable[MaskRule], source: str, target: str, user: str) -> bool:
+    """Whether the user would see in `target` what is hidden in `source`."""
+    kept = tuple(rules)
+    return not set(rules_for(kept, source, user)) <= set(rules_for(kept, target, user))
 
 
 def masked(rules: Iterable[MaskRule], part: str, value: Any) -> Any:

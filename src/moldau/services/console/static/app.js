@@ -25,11 +25,14 @@ function patternOf(path) {
 function match(path) {
   for (const page of state.session.pages) {
     const found = page.compiled.pattern.exec(path);
-    if (found) {
-      const params = {};
+    if (!found) continue;
+    const params = {};
+    try {
       page.compiled.names.forEach((name, i) => (params[name] = decodeURIComponent(found[i + 1])));
-      return { page, params };
+    } catch {
+      return null;
     }
+    return { page, params };
   }
   return null;
 }
@@ -99,7 +102,8 @@ function loginPage(message) {
     event.preventDefault();
     try {
       await api("POST", "/session", { user: user.value, password: password.value });
-      const next = new URLSearchParams(location.search).get("next");
+      // Who followed a link to a page gets there.
+      const next = location.pathname === "/login" ? new URLSearchParams(location.search).get("next") : location.pathname + location.search;
       location.assign(next && next.startsWith("/") && !next.startsWith("//") ? next : "/");
     } catch (error) {
       replace(errors, problem(error));
@@ -171,7 +175,7 @@ window.addEventListener("unhandledrejection", (event) => {
   toast(event.reason.message, true);
 });
 window.addEventListener("popstate", show);
-window.addEventListener("logged-out", () => location.assign("/login?next=" + encodeURIComponent(location.pathname)));
+window.addEventListener("logged-out", () => location.assign("/login?next=" + encodeURIComponent(location.pathname + location.search)));
 
 async function start() {
   state.session = await api("GET", "/session");

@@ -1,5 +1,11 @@
 // Draws a graph that the server has laid out: boxes, lines, and links to pages.
-import { h, here, replace, svg } from "/static/lib.js";
+import { enc, h, here, replace, svg } from "/static/lib.js";
+
+// The page of a box. All after the section is one name: a group may be called a/b.
+export function page(node) {
+  const [, section, ...name] = node.link.split("/");
+  return here(`/${section}/${enc(name.join("/"))}`);
+}
 
 // Records per second by node: since the picture before, or as the instances' own metrics have it,
 // which is a mean over the last minute.
@@ -20,14 +26,14 @@ export function liveGraph(title) {
     const old = place.querySelector(".graphbox");
     const [left, top] = old ? [old.scrollLeft, old.scrollTop] : [0, 0];
     const isOpen = !!place.querySelector("details[open]");
-    const held = old && old.contains(document.activeElement) ? document.activeElement.getAttribute("aria-label") : null;
+    const held = old && old.contains(document.activeElement) ? document.activeElement.getAttribute("data-node") : null;
     replace(place, picture ? graph(title, picture, { rates: ratesOf(picture, before) }) : h("p", { class: "soft" }, otherwise));
     before = picture && picture.at_ms ? picture : null;
     const box = place.querySelector(".graphbox");
     if (!box) return;
     box.scrollTo(left, top);
     if (isOpen) place.querySelector("details").open = true;
-    if (held !== null) ([...box.querySelectorAll("a")].find((each) => each.getAttribute("aria-label") === held) || box).focus({ preventScroll: true });
+    if (held !== null) ([...box.querySelectorAll("a")].find((each) => each.getAttribute("data-node") === held) || box).focus({ preventScroll: true });
   };
   return place;
 }
@@ -55,19 +61,20 @@ export function graph(title, picture, { onpick, rates = ratesOf(picture, null) }
     return [each, path];
   });
   for (const node of picture.nodes) {
+    const rate = rates.has(node.id) ? `${perSecond.format(rates.get(node.id))} records/s` : "";
     const box = svg("g", { class: "node " + node.kind },
       svg("rect", { x: node.x, y: node.y, width: node.width, height: node.height, rx: node.kind === "topic" ? 20 : 6 }),
       // A frame of its own cuts off what is too long; the whole name stays readable for other programs.
       svg("svg", { x: node.x, y: node.y, width: node.width, height: node.height },
         line(node, node.label, 19, "label"), " ", node.note ? line(node, node.note, 35, "note-line") : null, " ",
-        rates.has(node.id) ? line(node, `${perSecond.format(rates.get(node.id))} records/s`, node.note ? 51 : 35, "rate-line") : null));
+        rate ? line(node, rate, node.note ? 51 : 35, "rate-line") : null));
     const mark = (on) => () => {
       for (const [edge, path] of paths) {
         path.classList.toggle("near", on && (edge.source === node.id || edge.target === node.id));
       }
     };
     const held = node.link || onpick
-      ? svg("a", { href: node.link ? here(node.link.split("/").map(encodeURIComponent).join("/")) : "#", "aria-label": `${node.label} ${node.note}`.trim() }, box)
+      ? svg("a", { href: node.link ? page(node) : "#", "data-node": node.id, "aria-label": [node.label, node.note, rate].filter(Boolean).join(" ") }, box)
       : box;
     if (onpick) held.addEventListener("click", (event) => {
       event.preventDefault();

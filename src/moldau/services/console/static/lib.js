@@ -29,6 +29,31 @@ export function replace(parent, ...children) {
   return append(parent, children);
 }
 
+// As `replace`, for what is drawn again and again while somebody looks: what has the focus, what is
+// open and how far a box is scrolled stay, and nothing moves while text is being selected.
+const HOLDS = "a[href], button, input, select, textarea, summary, [tabindex]";
+const called = (each) => each.tagName + (each.getAttribute("aria-label") || each.textContent);
+export function redraw(parent, ...children) {
+  const selection = getSelection();
+  if (selection && !selection.isCollapsed && parent.contains(selection.anchorNode)) return parent;
+  const boxes = (kind) => [...parent.querySelectorAll(kind)];
+  const open = boxes("details").map((each) => each.open);
+  const scrolling = () => [parent, ...boxes(".tablebox, pre")];
+  const scrolled = scrolling().map((each) => [each.scrollLeft, each.scrollTop]);
+  const focused = parent.contains(document.activeElement) ? document.activeElement : null;
+  const before = focused ? boxes(HOLDS).filter((each) => called(each) === called(focused)).indexOf(focused) : -1;
+  replace(parent, ...children);
+  const details = boxes("details");
+  if (details.length === open.length) details.forEach((each, i) => (each.open = open[i]));
+  const now = scrolling();
+  if (now.length === scrolled.length) now.forEach((each, i) => each.scrollTo(...scrolled[i]));
+  if (before >= 0) {
+    const same = boxes(HOLDS).filter((each) => called(each) === called(focused));
+    if (same.length) same[Math.min(before, same.length - 1)].focus({ preventScroll: true });
+  }
+  return parent;
+}
+
 const SVG = "http://www.w3.org/2000/svg";
 export function svg(name, attributes, ...children) {
   const made = document.createElementNS(SVG, name);
@@ -60,37 +85,50 @@ async function failure(answer) {
   return new ApiError(answer.status, message);
 }
 
-export async function api(method, path, body, options = {}) {
-  const headers = { Accept: "application/json" };
+async function ask(method, path, body, accept, signal) {
+  const headers = { Accept: accept };
   if (body !== undefined) headers["Content-Type"] = "application/json";
-  const answer = await fetch("/api" + path, {
-    method,
-    headers,
-    body: body === undefined ? undefined : JSON.stringify(body),
-    signal: options.signal,
-  });
+  try {
+    return await fetch("/api" + path, { method, headers, body: body === undefined ? undefined : JSON.stringify(body), signal });
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new ApiError(0, "The console does not answer. Is it running?");
+  }
+}
+
+export async function api(method, path, body, options = {}) {
+  const answer = await ask(method, path, body, "application/json", options.signal);
   if (!answer.ok) throw await failure(answer);
-  return answer.status === 204 ? null : answer.json();
+  if (answer.status === 204) return null;
+  return options.exact ? exactly(await answer.text()) : answer.json();
+}
+
+// JSON whose numbers stay as they are written: an id of 19 digits has too many for JavaScript. Such
+// a number is an object that only JSON.stringify reads.
+export function exactly(text) {
+  return JSON.parse(text, (_, value, context) =>
+    typeof value === "number" && JSON.rawJSON && context && context.source && String(value) !== context.source ? JSON.rawJSON(context.source) : value);
 }
 
 // Lines of JSON as they arrive; `signal` stops it. Each object goes to `take`.
 export async function lines(method, path, body, take, signal) {
-  const answer = await fetch("/api" + path, {
-    method,
-    headers: { Accept: "application/x-ndjson", "Content-Type": "application/json" },
-    body: body === undefined ? undefined : JSON.stringify(body),
-    signal,
-  });
+  const answer = await ask(method, path, body, "application/x-ndjson", signal);
   if (!answer.ok) throw await failure(answer);
   const reader = answer.body.getReader();
   const decoder = new TextDecoder();
   let rest = "";
   for (;;) {
-    const { done, value } = await reader.read();
+    let done, value;
+    try {
+      ({ done, value } = await reader.read());
+    } catch (error) {
+      if (error.name === "AbortError") throw error;
+      throw new Error("The connection to the console was lost before the end. Try again.");
+    }
     if (done) return;
     const parts = (rest + decoder.decode(value, { stream: true })).split("\n");
     rest = parts.pop();
-    for (const part of parts) if (part) take(JSON.parse(part));
+    for (const part of parts) if (part) take(exactly(part));
   }
 }
 
@@ -276,7 +314,7 @@ export function paged({ columns, load, search = true, placeholder = "Search", si
       settings.page += step;
       refresh();
     };
-    replace(place,
+    redraw(place,
       table(columns, found.data, {
         caption, empty, quiet: true, sort: settings.sort,
         onsort: (name) => {

@@ -1,14 +1,15 @@
-import { api, enc, every, h, head, replace, state, table, tag, time } from "/static/lib.js";
+import { api, enc, every, h, head, problem, redraw, replace, state, table, tag, time } from "/static/lib.js";
 
 // A line, and all of it when it is opened.
 const opens = (text) => (text ? h("details", null, h("summary", { class: "cut mono" }, text)) : null);
 const details = (row) => row.error || (row.details === undefined || row.details === null ? "" : JSON.stringify(row.details));
 
 export async function page() {
-  const place = h("div");
+  const place = h("div"), errors = h("div");
   async function refresh() {
     const found = await api("GET", `/clusters/${enc(state.cluster)}/audit`);
-    replace(place, h("p", { class: "soft" }, found.source === "topic" ? `From the topic ${found.topic}.` : "Since the console was started."),
+    replace(errors);
+    redraw(place, h("p", { class: "soft" }, found.source === "topic" ? `From the topic ${found.topic}.` : "Since the console was started."),
       h("div", { class: "panel" }, table([
         { title: "Time", value: (row) => h("span", { class: "mono time" }, time(row.time)) },
         { title: "User", key: "user" },
@@ -20,6 +21,6 @@ export async function page() {
       ], found.data, { caption: "Changes made through the console, latest first", empty: "Nothing was changed yet." })));
   }
   await refresh();
-  every(10000, () => refresh().catch(() => {}));
-  return [head("Audit"), place];
+  every(10000, () => refresh().catch((error) => replace(errors, problem(error))));
+  return [head("Audit"), errors, place];
 }

@@ -1,4 +1,4 @@
-import { api, bar, button, bytes, count, counted, dialog, duration, enc, every, field, h, head, panel, problem, query, readOnly, replace, state, table, toast } from "/static/lib.js";
+import { api, bar, button, bytes, count, counted, dialog, duration, enc, every, field, h, head, panel, problem, query, readOnly, redraw, replace, state, table, toast } from "/static/lib.js";
 
 const base = () => "/clusters/" + enc(state.cluster) + "/balancer";
 const format = (name, value) => (name === "replicas" || name === "leaders" ? count(value) : bytes(value));
@@ -12,15 +12,19 @@ export async function page() {
   let plan = null;
   const start = button("Carry out", execute, "main", { disabled: true });
 
+  let asked = 0;
   async function load() {
+    const number = ++asked;
     replace(place, h("p", { class: "soft" }, "Reading the cluster …"));
     start.disabled = true;
     try {
-      plan = await api("GET", base() + "/plan" + query({ drain: drain.value, add: add.value, throttle: throttle.value }));
+      const found = await api("GET", base() + "/plan" + query({ drain: drain.value, add: add.value, throttle: throttle.value }));
+      if (number !== asked) return;
+      plan = found;
       draw();
       start.disabled = !plan.total;
     } catch (error) {
-      replace(place, problem(error));
+      if (number === asked) replace(place, problem(error));
     }
   }
   function draw() {
@@ -52,7 +56,7 @@ export async function page() {
     try {
       const found = await api("GET", base());
       const at = found.progress;
-      replace(moving, found.running || found.data.length || found.message ? panel("In progress",
+      redraw(moving, found.running || found.data.length || found.message ? panel("In progress",
         at ? h("p", null, `${at.done} of ${at.total} partitions are done, ${at.moving} in progress.`) : found.message ? h("p", null, found.message) : null,
         found.data.length ? table([
           { title: "Partition", value: (row) => `${row.topic}-${row.partition}` },
@@ -79,7 +83,9 @@ export async function page() {
       },
     });
   }
-  await Promise.all([load(), status()]);
+  // The plan of a large cluster takes a while: the page is there before it.
+  load();
+  await status();
   every(2000, status);
   return [head("Balancer", readOnly() ? null : start),
     h("div", { class: "row panel" }, field("Empty these brokers", drain), field("Fill only these brokers", add), field("Bytes per second for each broker", throttle), button("Plan again", load)), moving, place];

@@ -1,4 +1,5 @@
-import { api, button, check, confirm, dialog, enc, every, facts, field, go, h, head, here, link, panel, problem, readOnly, replace, select, state, table, tag, toast } from "/static/lib.js";
+import { api, button, check, confirm, dialog, enc, every, facts, field, go, h, head, here, link, panel, problem, readOnly, redraw, replace, select, state, table, tag, toast } from "/static/lib.js";
+import { liveGraph } from "/static/graph.js";
 
 const base = () => "/clusters/" + enc(state.cluster);
 const kind = (text) => ({ RUNNING: "good", FAILED: "bad", PAUSED: "warn", STOPPED: "warn" })[text] || "";
@@ -13,7 +14,7 @@ export async function page() {
       replace(place, problem(error));
       return;
     }
-    replace(place, table([
+    redraw(place, table([
       { title: "Connector", wrap: true, value: (row) => link("/connectors/" + enc(row.name), row.name) },
       { title: "Kind", value: (row) => tag(row.type || "unknown") },
       { title: "Class", wrap: true, value: (row) => row.class.split(".").pop() },
@@ -110,6 +111,7 @@ async function create(name = "", config = null) {
 export async function connector({ connector: name }) {
   const path = `${base()}/connectors/${enc(name)}`;
   const place = h("div");
+  const drawn = liveGraph(`What ${name} reads and writes`);
   let last = null;
   async function refresh() {
     let found;
@@ -119,7 +121,8 @@ export async function connector({ connector: name }) {
       replace(place, problem(error));
       return;
     }
-    replace(place,
+    drawn.show(found.picture);
+    redraw(place,
       panel("State", facts([
         ["State", tag(found.state, kind(found.state))], ["Worker", found.worker], ["Kind", found.type],
         ["Class", found.class],
@@ -167,5 +170,5 @@ export async function connector({ connector: name }) {
       go(here("/connectors"));
     }, name), "danger"),
   ];
-  return [head(name, ...actions), place];
+  return [head(name, ...actions), panel("Flow", drawn), place];
 }

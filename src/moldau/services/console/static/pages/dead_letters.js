@@ -1,4 +1,4 @@
-import { api, button, count, counted, dialog, enc, field, go, h, head, here, link, panel, readOnly, select, short, some, stat, state, table, tag, time, toast } from "/static/lib.js";
+import { api, button, count, counted, dialog, enc, exactly, field, go, h, head, here, link, panel, readOnly, select, short, some, stat, state, table, tag, time, toast } from "/static/lib.js";
 import { text } from "/static/pages/messages.js";
 
 const base = () => `/clusters/${enc(state.cluster)}/dead-letters`;
@@ -20,7 +20,7 @@ export async function page() {
 }
 
 export async function topic({ topic: name }) {
-  const found = await api("GET", base() + "/" + enc(name));
+  const found = await api("GET", base() + "/" + enc(name), undefined, { exact: true });
   const chosen = new Map();
   const label = h("span", { class: "soft", role: "status" }, "no records chosen");
   const shown = () => (label.textContent = chosen.size ? `${counted(chosen.size, "record")} chosen` : "no records chosen");
@@ -57,12 +57,16 @@ export async function topic({ topic: name }) {
   if (!found.data.length) parts.push(h("p", { class: "soft" }, "The topic has no records."));
   return parts;
 
-  function redrive() {
+  async function redrive() {
     if (!chosen.size) {
       toast("Choose records first.", true);
       return;
     }
     const rows = [...chosen.values()];
+    // The list has only the beginning of a long value, and all of it is edited.
+    if (rows.length === 1) {
+      rows[0] = await api("GET", `/clusters/${enc(state.cluster)}/topics/${enc(name)}/partitions/${rows[0].partition}/messages/${rows[0].offset}`, undefined, { exact: true });
+    }
     const to = h("input", { placeholder: "the topic that each record came from" });
     const one = rows.length === 1;
     const kind = select(["string", "json", "avro", "protobuf", "json-schema", "bytes"], one && rows[0].value.kind !== "null" ? rows[0].value.kind : "string");
@@ -76,7 +80,7 @@ export async function topic({ topic: name }) {
         const records = rows.map((row) => ({ partition: row.partition, offset: row.offset }));
         const asked = { records, to: to.value };
         if (one && value.value !== before) {
-          records[0].value = ["string", "bytes"].includes(kind.value) ? value.value : JSON.parse(value.value);
+          records[0].value = ["string", "bytes"].includes(kind.value) ? value.value : exactly(value.value);
           asked.value_format = kind.value;
         }
         const done = await api("POST", `${base()}/${enc(name)}/redrive`, asked);

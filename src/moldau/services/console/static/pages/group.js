@@ -1,4 +1,4 @@
-import { api, button, confirm, count, counted, dialog, duration, enc, every, field, go, h, head, here, link, panel, problem, readOnly, replace, select, some, stat, state, table, tabs, tag, toast } from "/static/lib.js";
+import { api, button, confirm, count, counted, dialog, duration, enc, every, field, go, h, head, here, link, panel, problem, readOnly, redraw, replace, select, some, stat, state, table, tabs, tag, toast } from "/static/lib.js";
 import { clearing, clears } from "/static/pages/groups.js";
 import { settingsTable } from "/static/pages/settings_table.js";
 
@@ -23,7 +23,7 @@ export async function page({ group }) {
   return [...parts, place];
 
   function draw() {
-    replace(place, h("div", { class: "stats" },
+    redraw(place, h("div", { class: "stats" },
       stat("state", found.state), stat(some(found.members.length, "member"), count(found.members.length)),
       stat("records behind", count(found.lag), found.lag ? "" : "good"), stat("time behind", duration(found.lag_seconds)),
       stat("clears in", clearing(found)),

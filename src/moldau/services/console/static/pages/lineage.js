@@ -1,5 +1,5 @@
-import { api, button, check, count, enc, every, go, h, head, here, query, replace, problem, state } from "/static/lib.js";
-import { graph } from "/static/graph.js";
+import { api, button, check, count, enc, every, go, h, head, query, replace, problem, state } from "/static/lib.js";
+import { graph, page as pageOf } from "/static/graph.js";
 
 export async function page() {
   const place = h("div");
@@ -13,7 +13,7 @@ export async function page() {
       replace(notes, found.problems.map((each) => h("div", { class: "note" }, each)),
         found.left_out ? h("div", { class: "note" }, `${count(found.left_out)} more are left out: choose one to see what is around it.`) : null);
       replace(place, graph("What feeds what", found, { onpick: (node) => {
-        if (around === node.id && node.link) go(here(node.link.split("/").map(encodeURIComponent).join("/")));
+        if (around === node.id && node.link) go(pageOf(node));
         else show(node.id);
       } }));
     } catch (error) {

@@ -1,4 +1,4 @@
-import { api, button, check, count, counted, dialog, enc, field, go, h, head, here, lines, onleave, panel, problem, query, readOnly, replace, select, state, table, tag, time, toast, bytes } from "/static/lib.js";
+import { api, button, check, count, counted, dialog, enc, field, go, h, head, here, lines, onleave, panel, problem, query, readOnly, replace, select, state, table, tag, time, toast, bytes, exactly } from "/static/lib.js";
 import { topicTabs } from "/static/pages/topic.js";
 
 const FORMATS = ["auto", "json", "string", "avro", "protobuf", "json-schema", "bytes", "hex", "int", "long", "float", "double"];
@@ -24,7 +24,7 @@ export async function page({ topic }) {
   const status = h("p", { class: "soft", role: "status" });
   const progress = h("progress", { max: 1, value: 0, "aria-label": "Progress of the search" });
   progress.hidden = true;
-  const place = h("div");
+  const place = h("div"), errors = h("div");
   let stop = null;
   let rows = [];
   const chosen = new Set();
@@ -68,6 +68,7 @@ export async function page({ topic }) {
     progress.hidden = start.value === "end";
     progress.removeAttribute("value");
     replace(place);
+    replace(errors);
     const asked = wanted();
     const isTable = asTable.box.checked;
     if (isTable && start.value === "newest") asked.start = "beginning";
@@ -80,7 +81,7 @@ export async function page({ topic }) {
           rows.push(found.record);
           if (rows.length > SHOWN_MAX) rows.shift();
         }
-        if (found.error) replace(place, problem(new Error(found.error)));
+        if (found.error) replace(errors, problem(new Error(found.error)));
         if (found.progress) {
           last = found.progress;
           progress.value = last.total ? last.done / last.total : 1;
@@ -96,13 +97,14 @@ export async function page({ topic }) {
     } catch (error) {
       if (stop !== own) return;
       if (error.name === "AbortError") status.textContent += " Stopped.";
-      else replace(place, problem(error));
+      else replace(errors, problem(error));
     }
     if (stop !== own) return;
     stop = null;
     cancel.disabled = true;
     progress.hidden = true;
-    if (!place.querySelector(".note")) draw(isTable);
+    // What was found before an error stays on the page.
+    if (rows.length || !errors.childElementCount) draw(isTable);
   }
   const ended = (reason) => ({ end: ". This is the end.", limit: ". There may be more: raise the number of records.", "scan limit": ". The search limit is reached." })[reason] || ".";
 
@@ -127,7 +129,7 @@ export async function page({ topic }) {
   }
 
   async function details(row) {
-    const whole = await api("GET", `${path}/partitions/${row.partition}/messages/${row.offset}`).catch(() => row);
+    const whole = await api("GET", `${path}/partitions/${row.partition}/messages/${row.offset}`, undefined, { exact: true }).catch(() => row);
     const parts = [
       h("p", { class: "soft" }, `${time(row.timestamp)} (${row.timestamp_type}), ${bytes(row.size)}`),
       h("h3", null, "Key ", tag(whole.key.kind)), h("pre", { tabindex: "0" }, pretty(whole.key)),
@@ -159,7 +161,7 @@ export async function page({ topic }) {
       fields: [h("div", { class: "row" }, field("Key format", keyKind), field("Value format", valueKind), field("Partition", partition)),
         field("Key", key), noKey, field("Value", value), tombstone, field("Headers", headers)],
       act: async () => {
-        const parsed = (kind, written) => (["json", "avro", "protobuf", "json-schema"].includes(kind) ? JSON.parse(written) : written);
+        const parsed = (kind, written) => (["json", "avro", "protobuf", "json-schema"].includes(kind) ? exactly(written) : written);
         const made = {
           key: noKey.box.checked ? null : parsed(keyKind.value, key.value),
           value: tombstone.box.checked ? null : parsed(valueKind.value, value.value),
@@ -237,7 +239,7 @@ export async function page({ topic }) {
   });
   onleave(() => stop && stop.abort());
   run();
-  return [head(topic, readOnly() ? null : button("Send a record", () => produce(null), "main")), topicTabs(topic, "messages"), form, progress, status, place];
+  return [head(topic, readOnly() ? null : button("Send a record", () => produce(null), "main")), topicTabs(topic, "messages"), form, progress, status, errors, place];
 }
 
 function help() {

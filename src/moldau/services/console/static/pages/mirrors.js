@@ -1,4 +1,4 @@
-import { api, bar, button, check, count, duration, enc, every, h, head, link, panel, problem, query, replace, select, short, stat, state, table, tag } from "/static/lib.js";
+import { api, bar, button, check, count, duration, enc, every, h, head, link, panel, problem, query, redraw, replace, select, short, stat, state, table, tag } from "/static/lib.js";
 
 const base = () => `/clusters/${enc(state.cluster)}/mirrors`;
 const LATE_S = 10;
@@ -23,7 +23,7 @@ export async function page() {
     }
   }
   function draw(found) {
-    replace(place,
+    redraw(place,
       panel("Clusters that are copied to this one", table([
         { title: "Source", value: (row) => link("/mirrors/" + enc(row.source), row.source) },
         { title: "Heartbeat", value: (row) => beat(row.heartbeat_age_s) },
@@ -68,7 +68,7 @@ export async function mirror({ source }) {
     replace(group, h("option", { value: "" }, "All groups"), names.map((each) => h("option", { value: each }, each)));
     group.value = names.includes(chosen) ? chosen : "";
     const known = found.file && !found.error;
-    replace(place,
+    redraw(place,
       h("div", { class: "stats" },
         stat("heartbeat", found.heartbeat_age_s === null ? "none" : duration(found.heartbeat_age_s) + " ago", found.heartbeat_age_s !== null && found.heartbeat_age_s < LATE_S ? "good" : "bad"),
         stat("behind", known ? duration(behind) : "–"),

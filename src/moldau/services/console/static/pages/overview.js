@@ -1,4 +1,4 @@
-import { api, chart, count, bytes, every, facts, h, head, here, panel, problem, replace, short, some, stat, state, table, tag } from "/static/lib.js";
+import { api, chart, count, bytes, every, facts, h, head, here, panel, problem, redraw, replace, short, some, stat, state, table, tag } from "/static/lib.js";
 
 export async function page() {
   const places = { notes: h("div"), stats: h("div", { class: "stats" }), charts: h("div", { class: "grid charts" }), clusters: h("div"), facts: h("div") };
@@ -15,7 +15,7 @@ export async function page() {
     replace(places.notes, found.reading && found.read_ms
       ? h("div", { class: "note" }, "The cluster's numbers are old: " + found.reading) : null);
     const under = found.under_replicated, offline = found.offline;
-    replace(places.stats,
+    redraw(places.stats,
       stat(some(found.brokers, "broker"), count(found.brokers), "", here("/brokers")),
       stat(some(found.topics, "topic"), count(found.topics), "", here("/topics")),
       stat(some(found.partitions, "partition"), count(found.partitions)),
@@ -34,7 +34,7 @@ export async function page() {
         { name: "under-replicated", values: series.under_replicated || [] },
         { name: "without leader", values: series.offline || [] },
       ]));
-    replace(places.facts, panel("Cluster", facts([
+    redraw(places.facts, panel("Cluster", facts([
       ["Cluster id", h("code", null, found.id)],
       ["Controller", found.controller === null ? "–" : "node " + found.controller],
       ...Object.entries(found.features).map(([name, level]) => [name, level]),

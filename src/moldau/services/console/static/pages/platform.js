@@ -1,4 +1,4 @@
-import { api, button, duration, enc, every, field, h, head, panel, problem, query, replace, select, state, table, tag } from "/static/lib.js";
+import { api, button, duration, enc, every, field, h, head, panel, problem, query, redraw, replace, select, state, table, tag } from "/static/lib.js";
 
 const base = () => "/clusters/" + enc(state.cluster) + "/platform";
 const kind = (text) => ({ up: "good", failing: "bad", ended: "bad", idle: "", waiting: "" })[text] ?? "warn";
@@ -15,7 +15,7 @@ export async function page() {
   const chosen = select(found.logs, found.logs.includes("up") ? "up" : found.logs[0]);
   function draw(status) {
     const now = Date.now();
-    replace(services, table([
+    redraw(services, table([
       { title: "Service", key: "title" },
       { title: "State", value: (row) => tag(row.state, kind(row.state)) },
       { title: "Address", value: (row) => row.address || "–" },
@@ -24,12 +24,12 @@ export async function page() {
       { title: "Restarts", number: true, key: "restarts" },
       { title: "Problem", wrap: true, value: (row) => row.problem || "–" },
     ], status.services, { quiet: true, caption: "Services", empty: "moldau up does not run." }));
-    replace(messages, status.messages.join("\n") || "None yet.");
+    redraw(messages, status.messages.join("\n") || "None yet.");
   }
   async function read() {
     try {
       const lines = await api("GET", `${base()}/logs/${enc(chosen.value)}` + query({ search: search.value }));
-      replace(log, lines.data.join("\n") || "Empty.");
+      redraw(log, lines.data.join("\n") || "Empty.");
     } catch (error) {
       replace(log, error.message);
     }

@@ -1,10 +1,11 @@
-import { api, count, enc, every, h, head, replace, stat, state, table, tag, time } from "/static/lib.js";
+import { api, count, enc, every, h, head, problem, redraw, replace, stat, state, table, tag, time } from "/static/lib.js";
 
 export async function page() {
-  const place = h("div");
+  const place = h("div"), errors = h("div");
   async function refresh() {
     const found = await api("GET", `/clusters/${enc(state.cluster)}/quorum`);
-    replace(place,
+    replace(errors);
+    redraw(place,
       h("div", { class: "stats" }, stat("leader", "node " + found.leader), stat("epoch", count(found.epoch)), stat("high watermark", count(found.high_watermark))),
       h("div", { class: "panel" }, table([
         { title: "Node", key: "id" },
@@ -17,6 +18,6 @@ export async function page() {
       ], found.data, { caption: "Voters and observers of the metadata log" })));
   }
   await refresh();
-  every(5000, () => refresh().catch(() => {}));
-  return [head("Controllers"), place];
+  every(5000, () => refresh().catch((error) => replace(errors, problem(error))));
+  return [head("Controllers"), errors, place];
 }

@@ -4,12 +4,21 @@ const base = () => "/clusters/" + enc(state.cluster) + "/schemas";
 const LEVELS = ["BACKWARD", "BACKWARD_TRANSITIVE", "FORWARD", "FORWARD_TRANSITIVE", "FULL", "FULL_TRANSITIVE", "NONE"];
 
 export async function page() {
-  const level = h("span", { class: "soft" });
+  const level = select(LEVELS, null, { disabled: readOnly() });
+  level.addEventListener("change", async () => {
+    try {
+      await api("PUT", `/clusters/${enc(state.cluster)}/schema-compatibility`, { level: level.value });
+      toast(`Subjects without a level of their own are ${level.value} from now on.`);
+    } catch (error) {
+      toast(error.message, true);
+      list.refresh();
+    }
+  });
   const list = paged({
     placeholder: "Search subjects", caption: "Subjects", empty: "No subjects. Register the first schema.",
     load: async (settings) => {
       const found = await api("GET", base() + query(settings));
-      replace(level, `compatibility if a subject has none: ${found.default_compatibility}`);
+      level.value = found.default_compatibility;
       return found;
     },
     columns: [
@@ -19,7 +28,7 @@ export async function page() {
       { title: "Schema ID", number: true, key: "id" },
       { title: "Compatibility", value: (row) => row.compatibility || h("span", { class: "soft" }, "default") },
     ],
-    extra: [level],
+    extra: [field("Compatibility of subjects that have none", level)],
   });
   return [head("Schemas", readOnly() ? null : button("Register schema", () => register(), "main")), list];
 }
@@ -71,12 +80,12 @@ export async function subject({ subject: name }) {
   left.addEventListener("change", compare);
   right.addEventListener("change", compare);
   await compare();
-  const level = select([["", "registry's default"], ...LEVELS], found.compatibility || "", { "aria-label": "Compatibility" });
+  const level = select([["", "registry's default"], ...LEVELS], found.compatibility || "", { disabled: readOnly() });
   level.addEventListener("change", async () => {
-    if (!level.value) return;
     try {
-      await api("PUT", `${base()}/${enc(name)}/compatibility`, { level: level.value });
-      toast(`${name} is ${level.value} from now on.`);
+      if (level.value) await api("PUT", `${base()}/${enc(name)}/compatibility`, { level: level.value });
+      else await api("DELETE", `${base()}/${enc(name)}/compatibility`);
+      toast(level.value ? `${name} is ${level.value} from now on.` : `${name} has the registry's compatibility from now on.`);
     } catch (error) {
       toast(error.message, true);
     }
@@ -92,7 +101,7 @@ export async function subject({ subject: name }) {
   const shown = h("pre", { tabindex: "0", role: "region", "aria-label": "Schema" }, latest.schema);
   return [
     head(name, ...actions),
-    panel("Versions", h("div", { class: "row center" }, field("Compatibility", level)), table([
+    panel("Versions", h("div", { class: "row center spaced" }, field("Compatibility", level)), table([
       { title: "Version", number: true, key: "version" },
       { title: "ID", number: true, key: "id" },
       { title: "Type", value: (row) => tag(row.type) },

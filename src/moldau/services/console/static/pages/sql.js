@@ -1,4 +1,4 @@
-import { api, button, confirm, count, enc, every, facts, field, go, h, head, here, lines, link, onleave, panel, problem, readOnly, replace, select, state, table, tag, toast } from "/static/lib.js";
+import { api, button, confirm, counted, enc, every, facts, field, go, h, head, here, lines, link, onleave, panel, problem, readOnly, replace, select, state, table, tag, toast } from "/static/lib.js";
 import { liveGraph } from "/static/graph.js";
 
 const base = () => "/clusters/" + enc(state.cluster) + "/sql";
@@ -33,7 +33,8 @@ export async function page() {
     running = new AbortController();
     stop.disabled = false;
     try {
-      if (/^\s*(SELECT|PRINT)\b/i.test(sql)) await rows(sql, properties, running.signal);
+      // Comments may come first.
+      if (/^(?:\s|--[^\n]*\n|\/\*[\s\S]*?\*\/)*(SELECT|PRINT)\b/i.test(sql)) await rows(sql, properties, running.signal);
       else await statements(sql, properties);
     } catch (error) {
       if (error.name === "AbortError") status.textContent += " Stopped.";
@@ -58,18 +59,18 @@ export async function page() {
       }
       if (line.row) {
         seen += 1;
-        body.prepend(h("tr", null, line.row.map((each) => h("td", { class: "wrap" }, each !== null && typeof each === "object" ? h("code", null, JSON.stringify(each)) : each === null ? "null" : String(each)))));
+        body.prepend(h("tr", null, line.row.map((each) => h("td", { class: "wrap" }, each !== null && typeof each === "object" ? (JSON.isRawJSON && JSON.isRawJSON(each) ? JSON.stringify(each) : h("code", null, JSON.stringify(each))) : each === null ? "null" : String(each)))));
         if (body.childElementCount > SHOWN_MAX) body.lastElementChild.remove();
       }
       const seconds = Math.max(0.001, (Date.now() - began) / 1000);
-      status.textContent = `${count(seen)} rows, ${(seen / seconds).toFixed(1)} a second.`;
+      status.textContent = `${counted(seen, "row")}, ${(seen / seconds).toFixed(1)} a second.`;
     }, signal);
-    status.textContent = `${count(seen)} rows.`;
+    status.textContent = `${counted(seen, "row")}.`;
   }
 
   async function statements(sql, properties) {
     const found = await api("POST", base() + "/statements", { sql, properties });
-    replace(status, `${found.data.length} answers.`);
+    replace(status, `${counted(found.data.length, "answer")}.`);
     replace(output, found.data.map(answer));
     await refresh();
   }

@@ -1,4 +1,4 @@
-import { api, count, enc, every, facts, h, head, link, panel, problem, replace, state, table, tag } from "/static/lib.js";
+import { api, count, enc, every, facts, h, head, link, panel, problem, redraw, replace, state, table, tag } from "/static/lib.js";
 import { liveGraph } from "/static/graph.js";
 
 const base = () => "/clusters/" + enc(state.cluster) + "/streams";
@@ -9,7 +9,7 @@ export async function page() {
   async function refresh() {
     try {
       const found = await api("GET", base());
-      replace(place, table([
+      redraw(place, table([
         { title: "Application", wrap: true, value: (row) => link("/streams/" + enc(row.name), row.name) },
         { title: "State", value: (row) => tag(row.state, kind(row.state)) },
         { title: "Group", value: (row) => row.group },
@@ -40,7 +40,7 @@ export async function application({ application: name }) {
       note.textContent = found.instances_answered
         ? `Rates of ${count(found.instances_answered)} of ${count(found.instances_named)} instances, node by node.`
         : "Start instances with --queries HOST:PORT (application.server and a QueryServer) to see the rates of all nodes.";
-      replace(place,
+      redraw(place,
         panel("Members", table([
           { title: "Client", wrap: true, key: "client" },
           { title: "Tasks", wrap: true, value: (row) => row.active.join(", ") || "–" },
