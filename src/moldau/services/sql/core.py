@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -80,7 +79,6 @@ processing_log = logging.getLogger("moldau.sql.processing")
 #: How often commands of other servers are looked for.
 _FOLLOW_S = 0.3
 _CLOSE_TIMEOUT_S = 10.0
-_SPARK_TABLE = re.compile(r"\bFROM\s+\w+\s*\.\s*`", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,7 +259,14 @@ class SqlCore:
         done: list[Entity] = []
         with self.lock:
             parsed = self._parsed(script, session)
-        if (copied := self._copied(parsed, session)) is not None:
+        copied = self.spark_tables.copied(
+            parsed,
+            self.engine,
+            session,
+            self.lock,
+            lambda sql: self.execute(sql, session.properties, {}),
+        )
+        if copied is not None:
             return [copied]
         with self.lock:
             if self._trials.are_due(parsed):
@@ -276,29 +281,6 @@ class SqlCore:
                 except (KsqlException, DataError, SchemaError) as error:
                     raise statement_error(error, each.text, done) from error
         return done
-
-    def _copied(self, parsed: list[ParsedStatement], session: Session) -> Entity | None:
-        """What CREATE ... AS over a table of Spark is answered with. Nobody waits for its rows."""
-        for each in parsed:
-            if not _SPARK_TABLE.search(each.text):
-                continue
-            try:
-                with self.lock:
-                    statement = self.engine.prepare(each)
-                if not (isinstance(statement, CreateAsSelect) and statement.query.source.spark):
-                    continue
-                if len(parsed) > 1:
-                    raise KsqlException("Send CREATE ... AS over a table of Spark by itself")
-                created = self.spark_tables.create(
-                    statement,
-                    self.engine,
-                    session,
-                    lambda sql: self.execute(sql, session.properties, {}),
-                )
-                return {**created, "statementText": each.text}
-            except KsqlException as error:
-                raise statement_error(error, each.text) from error
-        return None
 
     def _parsed(self, script: str, session: Session) -> list[ParsedStatement]:
         enabled = self.engine.settings.with_overrides(session.properties).flag(VARIABLES_ENABLED)

@@ -7,12 +7,15 @@ do. What other servers get to know is a plain CREATE statement with the columns.
 from __future__ import annotations
 
 import posixpath
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any, Final
 
 from moldau.services.sql.cluster import ClusterTopics
 from moldau.services.sql.machine.entities import Entity
+from moldau.services.sql.machine.errors import statement_error
 from moldau.services.sql.machine.spark_rows import row_reader, sql_columns
 from moldau.services.sql.on_spark import SparkSessions
 from moldau.services.sql.row_writing import RowWriter
@@ -21,6 +24,7 @@ from moldau.sql.engine.results import PersistentQuery
 from moldau.sql.errors import KsqlException
 from moldau.sql.sources.properties import SourceProperties, own_properties, spark_keys
 from moldau.sql.syntax.formatting import text
+from moldau.sql.syntax.parser import ParsedStatement
 from moldau.sql.syntax.query_parser import SPARK_ALIAS
 from moldau.sql.syntax.statements import CreateAsSelect, Query, Relation, SparkTable
 from moldau.sql.types import Column, SqlType, quoted
@@ -31,6 +35,7 @@ __all__ = ["SparkTables"]
 #: Rows that are sent before the first of them is waited for.
 _BATCH: Final = 500
 _TOPIC: Final = "spark-table"
+_SPARK_TABLE = re.compile(r"\bFROM\s+\w+\s*\.\s*`", re.IGNORECASE)
 _Row = tuple[Any, ...]
 
 
@@ -48,6 +53,32 @@ class SparkTables:
     def close(self) -> None:
         if self._sessions is not None:
             self._sessions.close()
+
+    def copied(
+        self,
+        parsed: Sequence[ParsedStatement],
+        engine: KsqlEngine,
+        session: Session,
+        lock: AbstractContextManager[Any],
+        execute: Callable[[str], list[Entity]],
+    ) -> Entity | None:
+        """What CREATE ... AS over a table of Spark is answered with, None if there is none; the
+        `lock` of the engine is not held while rows are copied. Raises KsqlHttpError."""
+        for each in parsed:
+            if not _SPARK_TABLE.search(each.text):
+                continue
+            try:
+                with lock:
+                    statement = engine.prepare(each)
+                if not (isinstance(statement, CreateAsSelect) and statement.query.source.spark):
+                    continue
+                if len(parsed) > 1:
+                    raise KsqlException("Send CREATE ... AS over a table of Spark by itself")
+                created = self.create(statement, engine, session, execute)
+                return {**created, "statementText": each.text}
+            except KsqlException as error:
+                raise statement_error(error, each.text) from error
+        return None
 
     def create(
         self,

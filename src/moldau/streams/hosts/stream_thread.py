@@ -23,12 +23,7 @@ from moldau.client.consumer import GroupMembershipOperation
 from moldau.client.environment import ENVIRONMENT
 from moldau.client.errors import KafkaError, WakeupError
 from moldau.client.topics import TopicPartition
-from moldau.streams.errors import (
-    CommitPutOffError,
-    InvalidStateStoreError,
-    StreamsError,
-    TaskMigratedError,
-)
+from moldau.streams.errors import InvalidStateStoreError, StreamsError, TaskMigratedError
 from moldau.streams.hosts.assignor import TaskAssignor
 from moldau.streams.hosts.hosted_task import HostedTask
 from moldau.streams.hosts.restoring import RestoreListener, Restorer, StandbyUpdateListener
@@ -369,7 +364,10 @@ class StreamThread:
             requested, has_work = tasks.commit_requested, tasks.must_commit
             busy = tasks.is_busy(now_ms)
             if self._commits.is_due(now_ms, has_work=has_work, requested=requested, busy=busy):
-                self._commit(now_ms)
+                if tasks.try_commit():
+                    self._commits.committed(now_ms, self._clock.elapsed_ms())
+                else:
+                    self._commits.put_off(now_ms)
             if now_ms >= self._purge_due_ms:
                 tasks.purge(self._host.admin)
                 self._purge_due_ms = now_ms + self._settings.repartition_purge_interval_ms
@@ -382,16 +380,6 @@ class StreamThread:
         except WakeupError:
             # It came while something else than a poll waited, which the next turn repeats.
             return
-
-    def _commit(self, now_ms: int) -> None:
-        try:
-            self.tasks.commit()
-        except CommitPutOffError as error:
-            # Leaving the group for it would make all other members rebalance once more.
-            _log.debug("%s: %s", self.name, error)
-            self._commits.put_off(now_ms)
-        else:
-            self._commits.committed(now_ms, self._clock.elapsed_ms())
 
     def _poll(self) -> None:
         started = time.monotonic_ns()

@@ -16,7 +16,7 @@ from moldau.client.admin import RecordsToDelete
 from moldau.client.consumer import ConsumerRebalanceListener, ConsumerRecords
 from moldau.client.topics import TopicPartition
 from moldau.clock import Clock
-from moldau.streams.errors import StreamsError
+from moldau.streams.errors import CommitPutOffError, StreamsError
 from moldau.streams.hosts.first_offsets import begin
 from moldau.streams.hosts.hosted_task import HostedTask, Stage, waiting
 from moldau.streams.hosts.restoring import Restorer, SuspendReason
@@ -201,6 +201,16 @@ class TaskManager(ConsumerRebalanceListener):
             for task in [*self._running(), *self.standbys.values()]:
                 task.checkpoint()
             self._metrics.checkpointed(time.monotonic_ns() - started)
+
+    def try_commit(self) -> bool:
+        """Commit, unless the group rebalances: a poll completes that. Leaving the group for it
+        would make all other members rebalance once more."""
+        try:
+            self.commit()
+        except CommitPutOffError as error:
+            _log.debug("%s", error)
+            return False
+        return True
 
     def purge(self, admin: Admin) -> None:
         """Delete what was read of repartition topics: nobody reads it again."""
