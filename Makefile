@@ -18,8 +18,9 @@ DISTURBED := $(addprefix tests/conformance/test_,groups_membership.py groups_off
 ONE_NODE := (precedence or connections_per_address or made_anew or sees_the_same)
 # Unit tests and simulations compute.
 CORES ?= 2
-# Conformance tests mostly wait for brokers and clients; a file's tests share theirs.
-WORKERS ?= 4
+# Conformance tests mostly wait for brokers and clients; a file's tests share theirs. More of them at
+# once, beside Spark, are no faster on two cores and run into their time limits.
+WORKERS ?= 3
 # pytest for tests with many processes at once: CI runs again, alone, what failed among them.
 CROWD := $(BIN)/python tests/support/crowd.py
 

@@ -46,6 +46,9 @@ def groups(
                 lambda consumer=consumer: consumer.poll(0.2) is not None and consumer.assignment(),
                 what=f"partitions of {name}",
             )
+            # It commits positions that it knows; that of the end is asked for first.
+            for each in consumer.assignment():
+                consumer.position(each)
             consumer.commit_sync()
         sharing = stack.enter_context(ShareConsumer({**servers, "group.id": "sharers"}))
         sharing.subscribe([TOPIC])

@@ -234,7 +234,7 @@ def test_a_start_at_an_offset_and_at_a_time_in_a_browser(tab: Tab, orders: str) 
     page.get_by_label("Records", exact=True).fill("3")
     page.get_by_role("button", name="Show", exact=True).click()
     page.get_by_label("Open partition 1 offset 5").wait_for()
-    assert page.locator("main tbody tr").count() == 3
+    eventually(lambda: page.locator("main tbody tr").count() == 3, what="three rows")
     page.get_by_label("Start").select_option("time")
     page.get_by_label("Time", exact=True).fill("2001-01-01T00:00:00")
     page.get_by_role("button", name="Show", exact=True).click()

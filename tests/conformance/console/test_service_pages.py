@@ -243,7 +243,7 @@ def test_a_failed_task_shows_its_error(tab: Tab, console: Console, bootstrap: st
     }
     console.ask("PUT", "/connectors/broken", {"config": config})
     page = tab.open("/connectors/broken")
-    page.get_by_text("FAILED").wait_for()
+    page.get_by_text("FAILED", exact=True).first.wait_for()
     page.locator("summary", has_text="/nonexistent/folder/file").wait_for()
     # What is open and what has the focus stays when the page reads the state again.
     page.locator("summary", has_text="/nonexistent/folder/file").click()

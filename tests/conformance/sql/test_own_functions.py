@@ -38,7 +38,7 @@ def spin(text: str) -> str:
 def eat(text: str) -> str:
     eaten = []
     while True:
-        eaten.append(bytearray(1 << 24))
+        eaten.append(bytearray(1 << 30))
 
 @udf
 def leave(text: str) -> str:
