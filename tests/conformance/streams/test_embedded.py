@@ -190,6 +190,7 @@ def test_instances_share_the_tasks_and_hand_them_over(stage: Stage, protocol: st
                     and first.state is second.state is State.RUNNING
                 ),
                 what="both have four tasks",
+                seconds_max=120,
             )
             send_lines(stage, f"{prefix}text", LINES[100:200])
             total = sum(recomputed(LINES[:200]).values())
