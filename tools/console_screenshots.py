@@ -175,7 +175,7 @@ def ready(page: Any, path: str) -> None:
         page.get_by_role("button", name="Run").click()
         page.get_by_text("8 rows.").wait_for()
     elif path == "/connectors/broken":
-        page.get_by_text("FAILED").wait_for()
+        page.get_by_text("FAILED", exact=True).first.wait_for()
 
 
 def main() -> None:
