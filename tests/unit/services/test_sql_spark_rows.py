@@ -108,7 +108,7 @@ def test_a_table_is_named_as_spark_names_it() -> None:
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        ("orc.`/x`", "orc is no kind of table: it is one of delta, iceberg"),
+        ("orc.`/x`", "orc is not a kind of table: use one of delta, iceberg"),
         ("delta.`#a=b`", "Write a table as delta.`/path`"),
         ("delta.`/x#a`", "Write a table as delta.`/path`"),
     ],

@@ -202,7 +202,7 @@ class QueryParser:
         kind = at.next().text.lower()
         if kind not in SPARK_FORMATS:
             raise KsqlException(
-                f"Illegal argument at {position}. {kind} is no kind of table: it is one of "
+                f"Illegal argument at {position}. {kind} is not a kind of table: use one of "
                 f"{', '.join(SPARK_FORMATS)}"
             )
         at.expect(".")
