@@ -324,8 +324,7 @@ def test_a_slow_broker_shows_in_the_metrics(broker: Broker) -> None:
             futures = [producer.send("t", b"%d" % index) for index in range(10)]
             producer.flush(30)
         metrics = {name.name: value.value for name, value in producer.metrics().items()}
-        # A timer of the broker's loop counts from the start of the loop's turn.
-        assert metrics["request-latency-max"] >= 80
+        assert metrics["request-latency-max"] >= 100
     assert [future.result().offset for future in futures] == list(range(10))
 
 
