@@ -199,13 +199,15 @@ class NodeConnection(asyncio.BufferedProtocol):
             ) from error
         self._correlation_id = correlation_id
         call.version, call.correlation_id = version, correlation_id
+        if self._observer is not None:
+            # Before the write: the peer may have it while this process waits for a core.
+            call.sent_ms = self._observer.now_ms()
         transport = cast(asyncio.WriteTransport, self._transport)
         if len(parts) == 1:
             transport.write(parts[0])
         else:
             transport.writelines(parts)
         if self._observer is not None:
-            call.sent_ms = self._observer.now_ms()
             self._observer.request_sent(self._node_id, sum(map(len, parts)))
         if call.unanswered:
             call.answer(RawResponse(version, memoryview(b"")))

@@ -20,6 +20,7 @@ from moldau.clock import LoopClock
 from moldau.peers.channel import ChannelError, Transport, UnsupportedVersion
 from moldau.peers.machine.backoff import ExponentialBackoff
 from moldau.peers.node_channel import NodeChannel, response_bytes_max
+from moldau.peers.node_connection import NodeConnection
 from moldau.wire.apis import API_BY_KEY, ApiKey
 from moldau.wire.framing import encode_response_frame
 from moldau.wire.messages import (
@@ -134,6 +135,71 @@ def test_one_connection_carries_all_calls_in_order(run: Run) -> None:
             assert await asyncio.gather(*(beat(channel, number) for number in numbers)) == numbers
             assert node.asked == numbers
             assert len({context.connection_id for context in node.contexts}) == 1
+
+    run(scenario())
+
+
+class Watch:
+    """An observer whose clock stands still until it is put forward."""
+
+    def __init__(self) -> None:
+        self.time_ms = 0
+        self.latencies_ms: list[int] = []
+
+    def now_ms(self) -> int:
+        return self.time_ms
+
+    def connection_opened(self, node_id: int) -> None: ...
+
+    def connection_closed(self, node_id: int) -> None: ...
+
+    def request_sent(self, node_id: int, size: int) -> None: ...
+
+    def response_received(self, node_id: int, size: int, latency_ms: int) -> None:
+        self.latencies_ms.append(latency_ms)
+
+
+class SlowWrites:
+    """A transport whose process loses its core for 7 ms just after each write."""
+
+    def __init__(self, transport: asyncio.WriteTransport, watch: Watch) -> None:
+        self._transport = transport
+        self._watch = watch
+
+    def write(self, data: bytes) -> None:
+        self._transport.write(data)
+        self._watch.time_ms += 7
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+
+class SlowConnection(NodeConnection):
+    watch: Watch
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(SlowWrites(transport, self.watch))  # type: ignore[arg-type]
+
+
+def test_a_latency_begins_before_the_peer_can_have_the_request(run: Run) -> None:
+    async def scenario() -> None:
+        node, watch = Node(), Watch()
+        await node.start()
+        connection = SlowConnection(
+            "the node",
+            client_id="c",
+            response_bytes_max=10_000,
+            on_progress=lambda: None,
+            on_lost=lambda connection: None,
+            observer=watch,
+        )
+        connection.watch = watch
+        loop = asyncio.get_running_loop()
+        await loop.create_connection(lambda: connection, "127.0.0.1", node.port)
+        await connection.negotiate("1")
+        assert watch.latencies_ms == [7]
+        connection.lose("the test is over")
+        await node.stop()
 
     run(scenario())
 
