@@ -115,6 +115,7 @@ ROWS = [
     Row("windowed count, 1,000 keys", windowed_count, 1_000),
     Row("stream-table join, 1,000 rows", stream_table, 1_000, right="first"),
     Row("stream-stream join, 1,000 keys", stream_stream, 1_000, right="turns"),
+    Row("stream-stream join, on disk", stream_stream, 1_000, right="turns", persistent=True),
 ]
 
 

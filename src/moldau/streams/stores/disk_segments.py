@@ -51,6 +51,8 @@ class DiskSegments:
         self._pending = Segments(retention_ms, drop, times.observed_ms)
         #: The numbers of the segments that have entries on disk.
         self._on_disk = set(self._segments_on_disk())
+        #: No entry on disk is newer: most reads are of recent times, which wait in memory.
+        self._newest_on_disk_ms = times.observed_ms
 
     def _segments_on_disk(self) -> Iterator[int]:
         segment = 0
@@ -72,7 +74,8 @@ class DiskSegments:
             return None
         found = pending.get(entry)
         if found is None:
-            if entry[1] // pending.segment_ms in self._on_disk:
+            time = entry[1]
+            if time <= self._newest_on_disk_ms and time // pending.segment_ms in self._on_disk:
                 return self._disk.get(self._place(entry))
             return None
         return None if found is DELETED else found
@@ -98,15 +101,14 @@ class DiskSegments:
     def of_key(self, key: bytes, low: int, high: int) -> Iterator[tuple[Entry, bytes]]:
         """The visible entries of a key with a time from `low` to `high`, in the order of time."""
         pending = self._pending
-        low = max(low, pending.oldest_visible_ms, 0)
-        high = min(high, _TIME_MAX)
-        above = pending.of_key(key, low, high)
+        above = pending.found(key, low, high)
+        if low > self._newest_on_disk_ms:
+            return iter([each for each in above if each[1] is not DELETED])
+        low, high = max(low, pending.oldest_visible_ms, 0), min(high, _TIME_MAX)
         first, last = low // pending.segment_ms, high // pending.segment_ms
         segments = sorted(each for each in self._on_disk if first <= each <= last)
-        if not segments:
-            return (each for each in above if each[1] is not DELETED)
         below = (each for number in segments for each in self._scan(number, key, low, high))
-        return merged(above, below)
+        return merged(iter(above), below)
 
     def between(self, low: int, high: int) -> list[tuple[Entry, bytes]]:
         """The visible entries of all keys with a time from `low` to `high`, in no order."""
@@ -147,4 +149,5 @@ class DiskSegments:
         oldest = pending.oldest_segment
         kept = {segment for segment in self._on_disk if segment >= oldest}
         self._on_disk = kept | {entry[1] // pending.segment_ms for entry, _ in pending.entries()}
+        self._newest_on_disk_ms = pending.observed_ms
         self._pending = Segments(self._retention_ms, self._drop, pending.observed_ms)
