@@ -54,6 +54,7 @@ BESIDE = {
     "moldau.client.results": _VALUES,
     "moldau.client.topics": _VALUES,
     "moldau.client.type_parameters": "type variables of the generic clients",
+    "moldau.connect.connectors.capture.config": _CONNECTOR,
     "moldau.connect.connectors.jdbc.config": _CONNECTOR,
     "moldau.connect.connectors.mariadb_cdc.config": _CONNECTOR,
     "moldau.connect.connectors.postgres_cdc.config": _CONNECTOR,

@@ -175,3 +175,33 @@ def test_what_cannot_be_reached_is_said(site: Site) -> None:
     with site.source(database_password="wrong") as source, pytest.raises(ConnectError) as failure:
         source.poll()
     assert not isinstance(failure.value, RetriableError)
+
+
+def test_the_settings_that_all_databases_share(site: Site) -> None:
+    site.run("CREATE TABLE people (id INT PRIMARY KEY, name TEXT, big BIGINT UNSIGNED, raw BLOB)")
+    site.run("CREATE TABLE zoo (id INT PRIMARY KEY)", "INSERT INTO zoo VALUES (1)")
+    site.run("INSERT INTO people VALUES (1, 'Ann', 18446744073709551615, x'00ff')")
+    site.run("INSERT INTO people VALUES (2, NULL, 1, NULL), (3, 'Bob', 1, NULL)")
+    config = {
+        "table_include_list": rf"{site.name}\.(people|zoo)",
+        "column_exclude_list": rf"{site.name}\.people\.id",
+        "column_mask_with_3_chars": rf"{site.name}\.people\.name",
+        "bigint_unsigned_handling_mode": "precise", "binary_handling_mode": "hex",
+        "skipped_operations": "d", "topic_delimiter": "_", "heartbeat_interval_ms": "1",
+    }  # fmt: skip
+    with site.source(**config) as source:
+        rows = source.poll_until(4)
+        markers = [each.value.get("source").get("snapshot") for each in rows]
+        assert markers == ["first", "true", "last_in_data_collection", "last"]
+        first = rows[0].value.get("after")
+        assert rows[0].topic == f"app_{site.name}_people"
+        assert [field.name for field in first.schema.fields] == ["name", "big", "raw"]
+        assert (first.get("name"), first.get("big"), first.get("raw")) == (
+            "***", Decimal(18446744073709551615), "00ff",
+        )  # fmt: skip
+        assert [each.key.get("id") for each in rows] == [1, 2, 3, 1]
+        assert source.poll_until(1)[0].topic == "__debezium-heartbeat_app"
+        site.run("DELETE FROM people WHERE id = 2", "UPDATE people SET id = 9 WHERE id = 3")
+        changes = [each for each in source.poll_until(4) if "heartbeat" not in each.topic]
+    headers = [[(each.key, each.value.get("id")) for each in one.headers] for one in changes[:3]]
+    assert headers == [[("__debezium.newkey", 9)], [], [("__debezium.oldkey", 3)]]

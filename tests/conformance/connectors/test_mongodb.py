@@ -118,6 +118,11 @@ def test_wrong_settings_and_a_server_that_is_away() -> None:
     config = {"connection.uri": "mongodb://127.0.0.1:1/?serverSelectionTimeoutMS=200"}
     wrong = {**config, "document.id.strategy": "x.NoStrategy"}
     assert set(config_errors(SINK, wrong)) == {"database", "document.id.strategy"}
+    wrong = {
+        **config, "database": "d", "writemodel.strategy": "x.Y", "post.processor.chain": "a.B",
+        "field.renamer.mapping": "{", "key.projection.type": "some", "namespace.mapper": "Z",
+    }  # fmt: skip
+    assert set(config_errors(SINK, wrong)) == {*wrong} - {*config, "database"}
     with (
         SinkDriver(SINK, {**config, "database": "d", "topics": "t"}) as sink,
         pytest.raises(RetriableError),
@@ -126,6 +131,84 @@ def test_wrong_settings_and_a_server_that_is_away() -> None:
     given = {**config, "database": "d"}
     with SourceDriver("MongoSource", given) as source, pytest.raises(RetriableError):
         source.poll()
+
+
+def test_an_id_that_a_document_has_stays_unless_it_is_to_be_replaced(site: Site) -> None:
+    with site.sink() as sink:
+        for _ in range(2):  # Not refused as a second one.
+            sink.send("t", {"_id": 1, "n": 1})
+    with site.sink("FullKeyStrategy") as sink:
+        sink.send("t", {"_id": 1, "n": 2}, key="k")
+    assert site.documents() == [{"_id": 1, "n": 2}]
+    with site.sink("FullKeyStrategy", document_id_strategy_overwrite_existing="true") as sink:
+        sink.send("u", {"_id": 1, "n": 3}, key="k")
+    assert site.documents("u") == [{"_id": "k", "n": 3}]
+
+
+def test_documents_are_found_by_a_business_key(site: Site) -> None:
+    config = {
+        "document_id_strategy_partial_value_projection_type": "AllowList",
+        "document_id_strategy_partial_value_projection_list": "item,shop.id",
+    }
+    for strategy in ("ReplaceOneBusinessKeyStrategy", "UpdateOneBusinessKeyTimestampStrategy"):
+        with site.sink("PartialValueStrategy", writemodel_strategy=strategy, **config) as sink:
+            sink.send("t", {"item": "tea", "n": 1, "shop": {"id": 1, "name": "a"}})
+            sink.send("t", {"item": "tea", "n": 2, "shop": {"id": 1, "name": "b"}})
+        (found,) = site.documents()
+        assert (found["n"], found["shop"]) == (2, {"id": 1, "name": "b"})
+    assert found["_modifiedTS"] <= datetime.datetime.now(datetime.UTC)
+    delete = {"writemodel_strategy": "DeleteOneBusinessKeyStrategy", **config}
+    with site.sink("PartialValueStrategy", **delete) as sink:
+        sink.send("t", {"item": "tea", "shop": {"id": 1}})
+        sink.send("t", {"_id": 1, "item": "tea"})
+        assert "business key" in str(sink.errant[0][1])
+    assert site.documents() == []
+
+
+def test_the_chain_of_post_processors(site: Site) -> None:
+    package = "com.mongodb.kafka.connect.sink.processor."
+    chain = ("DocumentIdAdder", "BlockListValueProjector", "field.renaming.RenameByMapping",
+             "field.renaming.RenameByRegex", "NullFieldValueRemover", "KafkaMetaAdder")  # fmt: skip
+    config = {
+        "post_processor_chain": ",".join(package + each for each in chain),
+        "value_projection_type": "blocklist", "value_projection_list": "secret,a.pin,tmp*",
+        "field_renamer_mapping": '[{"oldName": "value.a.b", "newName": "c"}]',
+        "field_renamer_regexp": '[{"regexp": "value.my_.*", "pattern": "my_", "replace": ""}]',
+    }  # fmt: skip
+    value = {"secret": 1, "tmp1": 1, "a": {"b": 2, "pin": 3}, "my_x": 4, "none": None}
+    with site.sink("FullKeyStrategy", **config) as sink:
+        sink.send("t", value, key="k", timestamp=7)
+    (found,) = site.documents()
+    found.pop("CREATE_TIME", None)
+    found.pop("NO_TIMESTAMP_TYPE", None)
+    assert found == {"_id": "k", "a": {"c": 2}, "x": 4, "topic-partition-offset": "t-0-0"}
+
+
+def test_fields_name_the_database_and_the_collection(site: Site) -> None:
+    config = {
+        "namespace_mapper":
+            "com.mongodb.kafka.connect.sink.namespace.mapping.FieldPathNamespaceMapper",
+        "namespace_mapper_value_collection_field": "to.coll",
+        "namespace_mapper_error_if_invalid": "true",
+    }  # fmt: skip
+    with site.sink("FullKeyStrategy", **config) as sink:
+        sink.send("t", {"to": {"coll": "mine"}}, key=1)
+        sink.send("t", {"to": 5}, key=2)
+        assert "names no collection" in str(sink.errant[0][1])
+    assert [each["_id"] for each in site.documents("mine")] == [1]
+
+
+def test_ids_that_are_uuids(site: Site) -> None:
+    import uuid
+
+    own = uuid.uuid4()
+    overwrite = {"document_id_strategy_overwrite_existing": "true"}
+    with site.sink("UuidProvidedInValueStrategy", **overwrite) as sink:
+        sink.send("t", {"_id": own.hex, "n": 1})
+        sink.send("t", {"_id": "no", "n": 1})
+        assert "UUID cannot be constructed" in str(sink.errant[0][1])
+    (found,) = site.documents()
+    assert bytes(found["_id"]) == own.bytes
 
 
 SOURCE = "com.mongodb.kafka.connect.MongoSourceConnector"

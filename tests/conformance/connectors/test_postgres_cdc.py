@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 from collections.abc import Iterator
 from decimal import Decimal
@@ -12,7 +13,7 @@ import pytest
 from moldau.connect.api import ConnectError, RetriableError, SourceRecord
 from moldau.data import logical
 from moldau.data.struct import Struct
-from moldau.testing.connect import SourceDriver
+from moldau.testing.connect import SourceDriver, config_errors
 from support.postgres import Postgres
 from support.waiting import eventually
 
@@ -97,7 +98,8 @@ def test_rows_first_then_every_change(site: Site) -> None:
         first = source.poll_until(2)
         assert shown(first) == [("r", 1, None, "tea"), ("r", 2, None, "cup")]
         assert first[0].topic == "app.public.orders"
-        assert first[0].value.get("source").get("snapshot") == "true"
+        markers = [each.value.get("source").get("snapshot") for each in first]
+        assert markers == ["first", "last"]
         assert first[0].value.get("after").get("price") == Decimal("1.50")
         site.run(
             "INSERT INTO orders VALUES (3, 'pot', 9)",
@@ -119,6 +121,11 @@ def test_rows_first_then_every_change(site: Site) -> None:
         assert (origin.get("db"), origin.get("schema"), origin.get("table")) == (
             site.name, "public", "orders",
         )  # fmt: skip
+        place = changes[0].source_offset
+        assert place is not None
+        assert origin.get("sequence") == f'["{place["lsn_commit"]}","{origin.get("lsn")}"]'
+        headers = [[(each.key, each.value.get("id")) for each in one.headers] for one in changes]
+        assert headers[2:5] == [[("__debezium.newkey", 4)], [], [("__debezium.oldkey", 1)]]
         assert origin.get("txId") == changes[1].value.get("source").get("txId")
         assert changes[0].value_schema is not None
         assert changes[0].value_schema.name == "app.public.orders.Envelope"
@@ -208,7 +215,7 @@ def test_types_as_debezium_writes_them(site: Site) -> None:
     expected = {
         "b": True, "s": 3, "r": 0.5, "d": 0.25, "raw": b"\0\xff",
         "u": "7f1d3c5e-0000-4000-8000-000000000001", "j": '{"a": 1}', "day": 20513,
-        "t": 45015250000, "ts": 1772368215123000, "tz": "2026-03-01T10:30:15.500000Z",
+        "t": 45015250000, "ts": 1772368215123, "tz": "2026-03-01T10:30:15.500000Z",
         "m": "ok", "p": 7, "tags": ["a", 'b, "c"', None], "nums": [1, 2],
     }  # fmt: skip
     for record in (read, created):  # From the snapshot and from the stream: the same.
@@ -217,7 +224,7 @@ def test_types_as_debezium_writes_them(site: Site) -> None:
         number = after.get("n")
         assert (number.get("scale"), number.get("value")) == (3, (12345).to_bytes(2, "big"))
     fields = {field.name: field.schema for field in read.value.get("after").schema.fields}
-    assert fields["ts"].name == "io.debezium.time.MicroTimestamp"
+    assert fields["ts"].name == "io.debezium.time.Timestamp"
     assert fields["m"].parameters == {"allowed": "sad,ok"}
     with site.source(
         table_include_list="public.types", time_precision_mode="connect",
@@ -308,3 +315,147 @@ def test_a_broken_connection_is_made_again(site: Site) -> None:
 
         eventually(arrived, what="the change arrives")
         assert shown(found) == [("c", 2, None, "b")]
+
+
+def after(record: SourceRecord) -> dict[str, Any]:
+    row = record.value.get("after")
+    return {field.name: row.get(field.name) for field in row.schema.fields}
+
+
+def test_types_that_depend_on_their_size_or_on_a_setting(site: Site) -> None:
+    site.run(
+        "CREATE EXTENSION hstore",
+        "CREATE TABLE more (id INT PRIMARY KEY, m MONEY, b1 BIT(1), b BIT(10), v VARBIT(33), "
+        "i INTERVAL, h HSTORE, p POINT, tt TIMETZ, t3 TIME(3), t TIME, ts TIMESTAMP, "
+        "never TIMESTAMP, tz TIMESTAMPTZ, tz2 TIMESTAMPTZ(2), always TIMESTAMPTZ, raw BYTEA)",
+    )
+    insert = (
+        "INSERT INTO more VALUES ({}, -1234.5, B'1', B'1000000001', B'101', "
+        "'1 year 2 months -3 days 04:05:06.75', 'a=>1, \"b c\"=>NULL', '(1.5,-2)', "
+        "'12:30:15.25+02', '00:00:01.5', '00:00:01.5', '2026-03-01 12:30:15', 'infinity', "
+        "'2026-03-01 12:30:15+00', '2026-03-01 12:30:15.25+00', '-infinity', '\\x00ff')"
+    )
+    expected = {
+        "m": Decimal("-1234.50"), "b1": True, "b": b"\x01\x02", "v": b"\x05",
+        "i": 36572706750000, "h": '{"a":"1","b c":null}', "tt": "10:30:15.25Z", "t3": 1500,
+        "t": 1500000, "ts": 1772368215000000, "never": 9223372036825200000,
+        "tz": "2026-03-01T12:30:15.000000Z", "tz2": "2026-03-01T12:30:15.25Z",
+        "always": "-infinity", "raw": b"\0\xff",
+    }  # fmt: skip
+    site.run(insert.format(1))
+    with site.source(table_include_list="public.more") as source:
+        (read,) = source.poll_until(1)
+        site.run(insert.format(2))
+        (created,) = source.poll_until(1)
+    for record in (read, created):
+        found = after(record)
+        assert {name: found[name] for name in expected} == expected
+        assert (found["p"].get("x"), found["p"].get("y")) == (1.5, -2.0)
+        assert found["p"].get("wkb").hex() == "0101000000000000000000f83f00000000000000c0"
+    fields = {field.name: field.schema for field in read.value.get("after").schema.fields}
+    assert {name: fields[name].name for name in ("i", "t3", "t", "b", "h", "tt")} == {
+        "i": "io.debezium.time.MicroDuration", "t3": "io.debezium.time.Time",
+        "t": "io.debezium.time.MicroTime", "b": "io.debezium.data.Bits",
+        "h": "io.debezium.data.Json", "tt": "io.debezium.time.ZonedTime",
+    }  # fmt: skip
+    other = {
+        "interval_handling_mode": "string", "hstore_handling_mode": "map",
+        "binary_handling_mode": "base64", "money_fraction_digits": "1",
+        "time_precision_mode": "adaptive_time_microseconds",
+        "slot_name": f"{site.slot}b", "slot_drop_on_stop": "true",
+    }  # fmt: skip
+    with site.source(table_include_list="public.more", **other) as source:
+        found = after(source.poll_until(2)[0])
+    assert (found["i"], found["h"], found["raw"], found["m"], found["t3"]) == (
+        "P1Y2M-3DT4H5M6.75S", {"a": "1", "b c": None}, "AP8=", Decimal("-1234.5"), 1500000,
+    )  # fmt: skip
+
+
+def test_columns_that_are_left_out_or_hidden_and_keys_of_other_columns(site: Site) -> None:
+    site.run("CREATE TABLE people (id INT PRIMARY KEY, name TEXT, mail TEXT, note TEXT, card TEXT)")
+    site.run("ALTER TABLE people REPLICA IDENTITY FULL")
+    row = "INSERT INTO people VALUES ({}, 'Ann', 'a@b.c', 'long text', NULL)"
+    site.run(row.format(1))
+    config = {
+        "column_exclude_list": r"public\.people\.(id|note)",
+        "column_mask_with_5_chars": "public.people.card",
+        "column_truncate_to_2_chars": "public.people.name",
+        "column_mask_hash_v2_SHA-256_with_salt_salt": "public.people.mail",
+        "message_key_columns": "public.people:mail,id",
+    }
+    hashed = hashlib.sha256(b"salta@b.c").hexdigest()
+    with site.source(table_include_list="public.people", **config) as source:
+        found = source.poll_until(1)
+        site.run(row.format(2))
+        found += source.poll_until(1)
+    for number, record in enumerate(found, 1):
+        assert after(record) == {"name": "An", "mail": hashed, "card": "*****"}
+        assert (record.key.get("mail"), record.key.get("id")) == (hashed, number)
+    parameters = {
+        field.name: dict(field.schema.parameters or {})
+        for field in found[0].value.get("after").schema.fields
+    }
+    assert parameters == {
+        "name": {"truncateLength": "2"}, "mail": {"masked": "true"}, "card": {"masked": "true"},
+    }  # fmt: skip
+
+
+def test_hiding_columns_by_a_setting_that_is_wrong_is_refused(site: Site) -> None:
+    wrong = {
+        **site.config, "column.mask.with.many.chars": "a", "column.mask.hash.NO.with.salt.x": "a",
+        "message.key.columns": "a", "column.include.list": "(",
+    }  # fmt: skip
+    assert set(config_errors(CONNECTOR, wrong)) == {
+        "column.mask.with.many.chars", "column.mask.hash.NO.with.salt.x", "message.key.columns",
+        "column.include.list",
+    }  # fmt: skip
+
+
+def test_operations_that_are_skipped_and_updates_without_change(site: Site) -> None:
+    site.run("ALTER TABLE orders REPLICA IDENTITY FULL")
+    config = {
+        "skipped_operations": "c,d", "skip_messages_without_change": "true",
+        "column_exclude_list": r"public\.orders\.price", "topic_delimiter": "-",
+    }  # fmt: skip
+    with site.source(**config) as source:
+        assert source.poll() == []
+        site.run("INSERT INTO orders VALUES (1, 'tea', 1)")
+        site.run("UPDATE orders SET price = 2")
+        site.run("UPDATE orders SET item = 'cup'", "DELETE FROM orders", "TRUNCATE orders")
+        update, truncate = source.poll_until(2)
+    assert shown([update]) == [("u", 1, "tea", "cup")]
+    assert update.topic == "app-public-orders"
+    assert (truncate.key, truncate.value.get("op")) == (None, "t")
+
+
+def test_heartbeats_and_what_is_run_with_them(site: Site) -> None:
+    config = {
+        "heartbeat_interval_ms": "1", "topic_heartbeat_prefix": "beat",
+        "heartbeat_action_query": "INSERT INTO orders VALUES (1, 'beat', NULL) "
+        "ON CONFLICT (id) DO NOTHING",
+    }  # fmt: skip
+    with site.source(**config) as source:
+        first, *rest = source.poll_until(3)
+        assert (first.topic, first.partition) == ("beat.app", 0)
+        assert first.key.get("serverName") == "app"
+        assert first.value.get("ts_ms") > 1_700_000_000_000
+        while not any(each.topic == "app.public.orders" for each in rest):
+            rest = source.poll_until(1)
+        source.commit()
+        source.restart()
+        assert {each.topic for each in source.poll_until(1)} == {"beat.app"}
+
+
+def test_a_lost_slot_begins_with_a_snapshot_where_that_is_wanted(site: Site) -> None:
+    site.run("INSERT INTO orders VALUES (1, 'a', NULL)")
+    with site.source(snapshot_mode="when_needed") as source:
+        assert shown(source.poll_until(1)) == [("r", 1, None, "a")]
+        source.commit()
+        source.restart()
+        site.run("INSERT INTO orders VALUES (2, 'b', NULL)")
+        assert shown(source.poll_until(1)) == [("c", 2, None, "b")]
+        source.commit()
+        source.stop()
+        eventually(site._drop_slot, what="the slot is free")
+        source._start()
+        assert [op for op, *_ in shown(source.poll_until(2))] == ["r", "r"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from moldau.connect.api import ConfigDef, Importance, Kind, OneOf, Range
+from moldau.connect.connectors.capture.config import SHARED
 
 CONFIG: Final = (
     ConfigDef()
@@ -29,17 +30,20 @@ CONFIG: Final = (
     .define("table.exclude.list", Kind.LIST, (), group="Filters",
             doc="Regular expressions of tables that are left out")
     .define("snapshot.mode", Kind.STRING, "initial", group="Connector",
-            validator=OneOf(("initial", "initial_only", "no_data", "never")),
+            validator=OneOf(("always", "initial", "initial_only", "no_data", "schema_only", "never",
+                             "when_needed")),
             doc="When the rows that are there already are read")
-    .define("tombstones.on.delete", Kind.BOOLEAN, True, group="Connector",
-            doc="Whether a record without a value follows a delete")
     .define("decimal.handling.mode", Kind.STRING, "precise", group="Connector",
             validator=OneOf(("precise", "double", "string")), doc="How decimals are written")
     .define("time.precision.mode", Kind.STRING, "adaptive_time_microseconds", group="Connector",
             validator=OneOf(("adaptive_time_microseconds", "connect")),
             doc="Integers, or Connect's types")
+    .define("bigint.unsigned.handling.mode", Kind.STRING, "long", group="Connector",
+            validator=OneOf(("long", "precise")), doc="How BIGINT UNSIGNED is written: as a long, "
+            "which ends at 2^63-1, or as a decimal")
     .define("max.batch.size", Kind.INT, 2048, validator=Range(1), group="Connector",
             doc="How many records one poll returns")
     .define("poll.interval.ms", Kind.LONG, 500, validator=Range(1), group="Connector",
             doc="How long to wait for changes")
+    .including(SHARED)
 )  # fmt: skip

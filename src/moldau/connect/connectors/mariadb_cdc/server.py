@@ -9,7 +9,7 @@ from moldau.connect.api import ConnectError, RetriableError
 from moldau.connect.connectors.capture.machine.envelope import TableColumn
 from moldau.connect.connectors.capture.machine.filters import Filters
 from moldau.connect.connectors.mariadb_cdc.machine.origin import Progress
-from moldau.connect.connectors.mariadb_cdc.machine.types import SqlColumn, column_type
+from moldau.connect.connectors.mariadb_cdc.machine.types import Options, SqlColumn, column_type
 from moldau.connect.connectors.support.libraries import library
 from moldau.connect.connectors.support.web import plain
 
@@ -107,14 +107,22 @@ class Server:
                 name,
                 column_type(
                     SqlColumn(name, kind, full, precision, scale, digits),
-                    decimals=self._config["decimal.handling.mode"],
-                    times=times,
+                    Options(
+                        self._config["decimal.handling.mode"],
+                        times,
+                        self._config["binary.handling.mode"],
+                        self._config["bigint.unsigned.handling.mode"],
+                    ),
                 ),
                 nullable == "YES",
                 key == "PRI",
             )
             for name, kind, full, precision, scale, digits, nullable, key in rows
         ]
+
+    def has_log(self, file: str) -> bool:
+        """Whether a file of the binary log is still there."""
+        return any(_text(name) == file for name, *_ in self.rows("SHOW BINARY LOGS"))
 
     def position(self) -> Progress:
         """The end of the binary log."""

@@ -12,38 +12,24 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from moldau.connect.api import (
-    ConnectError,
-    ConnectorTransactionBoundaries,
-    DataError,
-    ExactlyOnceSupport,
-    SourceRecord,
-    SourceTask,
-)
-from moldau.connect.connectors.capture.machine.envelope import Event, Table, is_resumable
+from moldau.connect.api import ConnectError, DataError, SourceRecord, SourceTask
+from moldau.connect.connectors.capture.machine.envelope import Table, is_resumable
 from moldau.connect.connectors.capture.machine.filters import Filters
+from moldau.connect.connectors.capture.machine.snapshots import marked
+from moldau.connect.connectors.capture.records import Capture, CaptureConnector
 from moldau.connect.connectors.mariadb_cdc.config import CONFIG
 from moldau.connect.connectors.mariadb_cdc.machine.origin import SOURCE, Progress, source_of
 from moldau.connect.connectors.mariadb_cdc.server import Committed, RowChange, Server
-from moldau.connect.connectors.support.plain import SingleSource
 
-_SNAPSHOTS: Final = ("initial", "initial_only")
+_SNAPSHOTS: Final = ("always", "initial", "initial_only", "when_needed")
 
 
-class MariaDbConnector(SingleSource):
+class MariaDbConnector(CaptureConnector):
     DESCRIPTION = "Changes of MariaDB's and MySQL's tables to topics, in Debezium's form"
     SETTINGS = CONFIG
 
     def task_class(self) -> type[SourceTask]:
         return MariaDbTask
-
-    def exactly_once_support(self, props: Mapping[str, str]) -> ExactlyOnceSupport:
-        return ExactlyOnceSupport.SUPPORTED
-
-    def can_define_transaction_boundaries(
-        self, props: Mapping[str, str]
-    ) -> ConnectorTransactionBoundaries:
-        return ConnectorTransactionBoundaries.SUPPORTED
 
 
 class MariaDbTask(SourceTask):
@@ -64,7 +50,7 @@ class MariaDbTask(SourceTask):
         config = self._config = CONFIG.parse(props)
         self._server = Server(config)
         self._filters = Filters(config, "database")
-        self._partition = {"server": config["topic.prefix"]}
+        self._capture = Capture(config, props)
 
     def poll(self) -> Sequence[SourceRecord] | None:
         if self._stopped.is_set():
@@ -90,13 +76,21 @@ class MariaDbTask(SourceTask):
 
     def _begin(self) -> None:
         self._server.check()
-        stored = self._returned or self.context.offset_storage_reader.offset(self._partition)
-        if stored is not None and is_resumable(stored):
+        stored = self._returned or self.context.offset_storage_reader.offset(
+            self._capture.partition
+        )
+        mode = self._config["snapshot.mode"]
+        again = mode == "always" and self._returned is None
+        if stored is not None and not again and is_resumable(stored):
+            again = mode == "when_needed" and not self._server.has_log(str(stored["file"]))
+        if stored is not None and not again and is_resumable(stored):
             self._progress = Progress.of(stored)
             self._skipped = self._progress.events
             self._progress = Progress(self._progress.file, self._progress.pos)
-        elif self._config["snapshot.mode"] in _SNAPSHOTS:
-            tables = self._server.tables(self._filters)
+        elif mode in _SNAPSHOTS:
+            tables = [
+                each for each in self._server.tables(self._filters) if self._capture.is_read(*each)
+            ]
             self._progress, rows = self._server.snapshot(tables)
             self._snapshot = self._read_rows(self._progress, rows)
         else:
@@ -114,6 +108,7 @@ class MariaDbTask(SourceTask):
             return found
         if self._config["snapshot.mode"] != "initial_only":
             self._read_log(found, size)
+            self._beat(found)
         if not found:
             self._stopped.wait(self._config["poll.interval.ms"] / 1000)
         return found
@@ -126,14 +121,14 @@ class MariaDbTask(SourceTask):
         now_us = time.time_ns() // 1000
         offset = {**progress.offset(), "snapshot": True}
         held: SourceRecord | None = None
-        for database, name, row in rows:
+        for marker, (database, name, row) in marked(rows):
             if held is not None:
                 yield held
             found = self._table(database, name)
             if found is None:
                 continue
-            source = self._source(database, name, progress, "true")
-            held = self._record(found[1], found[1].read_event(row, source, now_us), offset)
+            source = self._source(database, name, progress, marker)
+            held = self._capture.record(found[1], found[1].read_event(row, source, now_us), offset)
         if held is not None:
             held.source_offset = {**offset, "last_snapshot_record": True}
             self._end_transaction(held)
@@ -155,21 +150,11 @@ class MariaDbTask(SourceTask):
             self._tables[key] = None
             if self._filters.takes(database, name):
                 columns = self._server.columns(database, name)
-                topic = f"{self._config['topic.prefix']}.{database}.{name}"
+                wanted = self._capture.columns.of_table(f"{database}.{name}", columns)
                 if columns:
-                    self._tables[key] = len(columns), Table(topic, columns, SOURCE)
+                    topic = self._capture.topic(database, name)
+                    self._tables[key] = len(columns), Table(topic, wanted, SOURCE)
         return self._tables[key]
-
-    def _record(self, table: Table, event: Event, offset: dict[str, Any]) -> SourceRecord:
-        return SourceRecord(
-            self._partition,
-            offset,
-            table.topic,
-            key=event.key,
-            key_schema=table.key_schema,
-            value=event.value,
-            value_schema=None if event.value is None else table.schema,
-        )
 
     def _end_transaction(self, record: SourceRecord) -> None:
         if self.context.transaction_context is not None:
@@ -216,16 +201,24 @@ class MariaDbTask(SourceTask):
         progress = self._progress
         source = self._source(change.database, change.table, progress, "false")
         now_us = time.time_ns() // 1000
-        for event in table.events(
-            change.op, change.old, change.new, source, now_us,
-            tombstones=self._config["tombstones.on.delete"],
-        ):  # fmt: skip
+        emitted = self._capture.emitted
+        for event in table.events(change.op, change.old, change.new, source, now_us, emitted):
             self._progress = self._progress.after_event(change.ts_s)
             if self._progress.events <= self._skipped:
                 continue
             if self._held is not None:
                 found.append(self._held)
-            self._held = self._record(table, event, self._progress.offset())
+            self._held = self._capture.record(table, event, self._progress.offset())
+
+    def _beat(self, found: list[SourceRecord]) -> None:
+        progress = self._progress
+        if progress is None or self._held is not None or progress.events:
+            return
+        beats = self._capture.heartbeat(progress.offset())
+        found += beats
+        query = self._config["heartbeat.action.query"]
+        if beats and query:
+            self._server.rows(query)
 
     def _reset(self) -> None:
         transaction = self.context.transaction_context

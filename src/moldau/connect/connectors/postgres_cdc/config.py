@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from moldau.connect.api import ConfigDef, Importance, Kind, OneOf, Range
+from moldau.connect.connectors.capture.config import SHARED
 
 CONFIG: Final = (
     ConfigDef()
@@ -45,17 +46,23 @@ CONFIG: Final = (
     .define("table.exclude.list", Kind.LIST, (), group="Filters",
             doc="Regular expressions of tables that are left out")
     .define("snapshot.mode", Kind.STRING, "initial", group="Connector",
-            validator=OneOf(("always", "initial", "initial_only", "no_data", "never")),
+            validator=OneOf(("always", "initial", "initial_only", "no_data", "never",
+                             "when_needed")),
             doc="When the rows that are there already are read")
     .define("snapshot.fetch.size", Kind.INT, 10_240, validator=Range(1), group="Connector",
             doc="How many rows the snapshot reads at once")
-    .define("tombstones.on.delete", Kind.BOOLEAN, True, group="Connector",
-            doc="Whether a record without a value follows a delete")
     .define("decimal.handling.mode", Kind.STRING, "precise", group="Connector",
             validator=OneOf(("precise", "double", "string")), doc="How decimals are written")
     .define("time.precision.mode", Kind.STRING, "adaptive", group="Connector",
             validator=OneOf(("adaptive", "adaptive_time_microseconds", "connect")),
-            doc="adaptive: integers of microseconds; connect: Connect's types, in milliseconds")
+            doc="adaptive: integers of milliseconds or microseconds; connect: Connect's types")
+    .define("interval.handling.mode", Kind.STRING, "numeric", group="Connector",
+            validator=OneOf(("numeric", "string")), doc="How intervals are written: microseconds "
+            "in which a month is a twelfth of a year, or texts of ISO 8601")
+    .define("hstore.handling.mode", Kind.STRING, "json", validator=OneOf(("json", "map")),
+            group="Connector", doc="How values of hstore are written")
+    .define("money.fraction.digits", Kind.INT, 2, validator=Range(0, 9), group="Connector",
+            doc="How many digits after the point amounts of money have")
     .define("include.unknown.datatypes", Kind.BOOLEAN, False, group="Connector",
             doc="Whether columns of other types are written as bytes")
     .define("max.batch.size", Kind.INT, 2048, validator=Range(1), group="Connector",
@@ -64,4 +71,5 @@ CONFIG: Final = (
             doc="How long to wait for changes")
     .define("status.update.interval.ms", Kind.INT, 10_000, validator=Range(1), group="Replication",
             doc="How often to report the position to the server")
+    .including(SHARED)
 )  # fmt: skip

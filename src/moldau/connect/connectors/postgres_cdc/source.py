@@ -15,44 +15,34 @@ from typing import Any, Final
 
 from moldau.connect.api import (
     ConnectError,
-    ConnectorTransactionBoundaries,
-    ExactlyOnceSupport,
     SourcePartition,
     SourceRecord,
     SourceTask,
 )
 from moldau.connect.connectors.capture.machine.envelope import (
-    Event,
     Table,
     TableColumn,
     is_resumable,
 )
 from moldau.connect.connectors.capture.machine.filters import Filters
+from moldau.connect.connectors.capture.machine.snapshots import marked
+from moldau.connect.connectors.capture.records import Capture, CaptureConnector
 from moldau.connect.connectors.postgres_cdc.config import CONFIG
 from moldau.connect.connectors.postgres_cdc.machine import pgoutput
 from moldau.connect.connectors.postgres_cdc.machine.origin import SOURCE, Place, source_of
 from moldau.connect.connectors.postgres_cdc.machine.progress import Progress
 from moldau.connect.connectors.postgres_cdc.machine.types import Options, column_type
 from moldau.connect.connectors.postgres_cdc.server import Server
-from moldau.connect.connectors.support.plain import SingleSource
 
-_SNAPSHOT_MODES: Final = ("always", "initial", "initial_only")
+_SNAPSHOT_MODES: Final = ("always", "initial", "initial_only", "when_needed")
 
 
-class PostgresConnector(SingleSource):
+class PostgresConnector(CaptureConnector):
     DESCRIPTION = "Changes of PostgreSQL's tables to topics, in Debezium's form"
     SETTINGS = CONFIG
 
     def task_class(self) -> type[SourceTask]:
         return PostgresTask
-
-    def exactly_once_support(self, props: Mapping[str, str]) -> ExactlyOnceSupport:
-        return ExactlyOnceSupport.SUPPORTED
-
-    def can_define_transaction_boundaries(
-        self, props: Mapping[str, str]
-    ) -> ConnectorTransactionBoundaries:
-        return ConnectorTransactionBoundaries.SUPPORTED
 
     def alter_offsets(
         self,
@@ -72,6 +62,7 @@ class PostgresTask(SourceTask):
         super().__init__()
         self._stopped = threading.Event()
         self._config: dict[str, Any] = {}
+        self._capture: Capture | None = None
         self._server: Server | None = None
         self._changes: _Changes | None = None
         self._snapshot: Iterator[SourceRecord] | None = None
@@ -86,15 +77,16 @@ class PostgresTask(SourceTask):
 
     def start(self, props: Mapping[str, str]) -> None:
         self._config = CONFIG.parse(props)
+        self._capture = Capture(self._config, props)
         self._server = Server(self._config)
 
     def poll(self) -> Sequence[SourceRecord] | None:
-        server = self._server
-        if server is None or self._stopped.is_set():
+        server, capture = self._server, self._capture
+        if server is None or capture is None or self._stopped.is_set():
             return None
         try:
             if self._changes is None:
-                self._begin(server)
+                self._begin(server, capture)
             return self._next_batch(server) or None
         except ConnectError:
             self._reset()
@@ -107,16 +99,17 @@ class PostgresTask(SourceTask):
                 raise server.failure(error) from error
             raise
 
-    def _begin(self, server: Server) -> None:
+    def _begin(self, server: Server, capture: Capture) -> None:
         config = self._config
-        partition = {"server": config["topic.prefix"]}
-        stored = self._returned or self.context.offset_storage_reader.offset(partition)
+        stored = self._returned or self.context.offset_storage_reader.offset(capture.partition)
         filters = Filters(config)
         server.ensure_publication(filters)
-        changes = self._changes = _Changes(config, server, filters, partition)
+        changes = self._changes = _Changes(config, server, filters, capture)
         done = stored is not None and is_resumable(stored)
         mode = config["snapshot.mode"]
         again = mode == "always" and self._returned is None
+        # The changes since then are lost with the slot, so that only a snapshot has them.
+        again |= mode == "when_needed" and not server.has_slot()
         if mode in _SNAPSHOT_MODES and (not done or again):
             server.drop_slot()
             lsn, name = server.create_slot()
@@ -157,6 +150,10 @@ class PostgresTask(SourceTask):
         found = changes.read(
             size, self._config["poll.interval.ms"] / 1000, self.context.transaction_context
         )
+        if changes.is_between and (beats := changes.capture.heartbeat(changes.progress.offset())):
+            found += beats
+            if query := self._config["heartbeat.action.query"]:
+                server.rows(query)
         self._note(found)
         if self._returned is not None:
             self._returned_lsn = int(self._returned["lsn_commit"])
@@ -218,16 +215,20 @@ class _Changes:
         config: Mapping[str, Any],
         server: Server,
         filters: Filters,
-        partition: Mapping[str, str],
+        capture: Capture,
     ) -> None:
+        self.capture = capture
         self._config = config
         self._server = server
         self._filters = filters
-        self._partition = partition
         self._options = Options(
-            config["decimal.handling.mode"],
-            "connect" if config["time.precision.mode"] == "connect" else "adaptive",
-            config["include.unknown.datatypes"],
+            decimals=config["decimal.handling.mode"],
+            times=config["time.precision.mode"],
+            include_unknown=config["include.unknown.datatypes"],
+            binaries=config["binary.handling.mode"],
+            intervals=config["interval.handling.mode"],
+            hstores=config["hstore.handling.mode"],
+            money_digits=config["money.fraction.digits"],
         )
         self.progress = Progress()
         self._tables: dict[int, tuple[Place, Table] | None] = {}
@@ -235,6 +236,11 @@ class _Changes:
         self._skipped = 0
         # The last record of a transaction is known only when its end comes.
         self._held: SourceRecord | None = None
+
+    @property
+    def is_between(self) -> bool:
+        """Whether no transaction is open, so that the place is one to go on from."""
+        return self.progress.tx_id is None and self._held is None
 
     def resume(self, progress: Progress) -> None:
         self._resumed = progress if progress.tx_id is not None else None
@@ -246,6 +252,8 @@ class _Changes:
         found: dict[tuple[str, str], tuple[Place, Table]] = {}
         wanted: list[tuple[str, str, list[str]]] = []
         for schema, name in self._server.tables(self._filters):
+            if not self.capture.is_read(schema, name):
+                continue
             columns = self._server.columns(schema, name, self._options)
             found[schema, name] = self._table(schema, name, columns)
             wanted.append((schema, name, [column.name for column in columns]))
@@ -253,12 +261,13 @@ class _Changes:
         offset = {**self.progress.offset(), "snapshot": True}
         held: SourceRecord | None = None
         size = self._config["snapshot.fetch.size"]
-        for schema, name, row in self._server.snapshot_rows(snapshot, wanted, size):
+        rows = self._server.snapshot_rows(snapshot, wanted, size)
+        for marker, (schema, name, row) in marked(rows):
             if held is not None:
                 yield held
             place, table = found[schema, name]
-            source = source_of(place, now_us, snapshot="true", lsn=self.progress.lsn)
-            held = self._record(table, table.read_event(row, source, now_us), offset)
+            source = source_of(place, now_us, snapshot=marker, lsn=self.progress.lsn)
+            held = self.capture.record(table, table.read_event(row, source, now_us), offset)
         if held is not None:
             held.source_offset = {**offset, "last_snapshot_record": True}
             if transaction is not None:
@@ -267,18 +276,8 @@ class _Changes:
 
     def _table(self, schema: str, name: str, columns: Sequence[TableColumn]) -> tuple[Place, Table]:
         place = Place(self._config["topic.prefix"], self._server.database, schema, name)
-        return place, Table(place.topic, columns, SOURCE)
-
-    def _record(self, table: Table, event: Event, offset: dict[str, Any]) -> SourceRecord:
-        return SourceRecord(
-            self._partition,
-            offset,
-            table.topic,
-            key=event.key,
-            key_schema=table.key_schema,
-            value=event.value,
-            value_schema=None if event.value is None else table.schema,
-        )
+        wanted = self.capture.columns.of_table(f"{schema}.{name}", columns)
+        return place, Table(self.capture.topic(schema, name), wanted, SOURCE)
 
     # The stream.
 
@@ -306,6 +305,9 @@ class _Changes:
                 self._tables[message.oid] = self._related(message)
             case pgoutput.Change():
                 self._change(lsn, message, found)
+            case pgoutput.Truncate():
+                for oid in message.relation_oids:
+                    self._change(lsn, pgoutput.Change("t", oid, None, None), found)
             case pgoutput.Commit():
                 self.progress = self.progress.committed(message.end_lsn)
                 held, self._held = self._held, None
@@ -344,15 +346,16 @@ class _Changes:
         if found_table is None:
             return
         place, table = found_table
-        source = source_of(place, self.progress.ts_us, tx_id=self.progress.tx_id, lsn=lsn)
+        progress = self.progress
+        source = source_of(
+            place, progress.ts_us, tx_id=progress.tx_id, lsn=lsn, commit_lsn=progress.lsn_commit
+        )
         now_us = time.time_ns() // 1000
-        tombstones = self._config["tombstones.on.delete"]
-        for event in table.events(
-            change.op, change.old, change.new, source, now_us, tombstones=tombstones
-        ):
+        emitted = self.capture.emitted
+        for event in table.events(change.op, change.old, change.new, source, now_us, emitted):
             self.progress = self.progress.after_event(lsn)
             if self.progress.events <= self._skipped:
                 continue
             if self._held is not None:
                 found.append(self._held)
-            self._held = self._record(table, event, self.progress.offset())
+            self._held = self.capture.record(table, event, self.progress.offset())

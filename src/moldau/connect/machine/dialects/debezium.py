@@ -32,7 +32,7 @@ _DEBEZIUM_NO_EFFECT = {
     **STORES,
 }
 _DEBEZIUM_MISSING = names(
-    "heartbeat.interval.ms heartbeat.action.query topic.heartbeat.prefix topic.transaction "
+    "topic.transaction "
     "notification.* event.processing.failure.handling.mode "
     "event.deserialization.failure.handling.mode inconsistent.schema.handling.mode "
     "include.schema.comments enable.time.adjuster slot.failover slot.stream.params "
@@ -41,15 +41,11 @@ _DEBEZIUM_MISSING = names(
     "datatype.propagate.source.type signal.enabled.channels"
 )
 _DEBEZIUM_REFUSED = {
-    **refused("column.include.list column.exclude.list column.truncate.* column.mask.*"),
-    **refused("message.key.columns signal.data.collection converters post.processors"),
-    **refused("skip.messages.without.change provide.transaction.metadata read.only", "false"),
-    **refused("binary.handling.mode", "bytes"),
-    **refused("skipped.operations", "t"),
-    **refused("topic.delimiter", "."),
+    **refused("signal.data.collection converters post.processors"),
+    **refused("provide.transaction.metadata read.only", "false"),
     **refused("topic.naming.strategy", "io.debezium.schema.schematopicnamingstrategy"),
     **refused("sourceinfo.struct.maker snapshot.select.statement.overrides"),
-    **refused("snapshot.include.collection.list database.initial.statements"),
+    **refused("database.initial.statements"),
     **refused("snapshot.query.mode", "select_all"),
 }
 POSTGRES = Dialect(
@@ -61,9 +57,6 @@ POSTGRES = Dialect(
     refused={
         **_DEBEZIUM_REFUSED,
         **refused("database.sslcert database.sslpassword database.sslkey"),
-        **refused("hstore.handling.mode", "map"),
-        **refused("interval.handling.mode", "numeric"),
-        **refused("money.fraction.digits", "2"),
         **refused("unavailable.value.placeholder", "__debezium_unavailable_value"),
         **refused("message.prefix.*"),
     },
@@ -73,7 +66,6 @@ MYSQL = Dialect(
     missing=(*_DEBEZIUM_MISSING, "include.schema.changes", "snapshot.fetch.size"),
     refused={
         **_DEBEZIUM_REFUSED,
-        **refused("bigint.unsigned.handling.mode", "long"),
         **refused("include.query", "false"),
         **refused("database.ssl.mode", "preferred"),
         **refused("database.ssl.* gtid.source.* database.connectionTimeZone"),

@@ -172,20 +172,8 @@ MONGO_SINK = Dialect(
         **because(CLIENT, "server.api.version rate.limiting.*"),
         **because("errors.log.enable decides", "mongo.errors.log.enable"),
     },
-    missing=names("bulk.write.ordered document.id.strategy.uuid.format"),
-    refused={
-        **refused("namespace.mapper.* change.data.capture.handler delete.writemodel.strategy"),
-        **refused(
-            "namespace.mapper",
-            "com.mongodb.kafka.connect.sink.namespace.mapping.defaultnamespacemapper",
-        ),
-        **refused("document.id.strategy.overwrite.existing", "false"),
-        **refused("document.id.strategy.partial.* field.renamer.* timeseries.*"),
-        **refused(
-            "post.processor.chain", "com.mongodb.kafka.connect.sink.processor.documentidadder"
-        ),
-        **refused("key.projection.* value.projection.*", "none"),
-    },
+    missing=names("document.id.strategy.uuid.format"),
+    refused=refused("change.data.capture.handler delete.writemodel.strategy timeseries.*"),
 )
 MONGO_SOURCE = Dialect(
     computed={"copy.existing": when_true("startup.mode", "copy_existing")},

@@ -1,8 +1,8 @@
 """Changes as records, in Debezium's envelope.
 
 A table's records have a key of the columns of its primary key, or of its replica identity, and a
-value with the row before and after. A change of the key is a delete and an insert. A delete is
-followed by a tombstone.
+value with the row before and after. A change of the key is a delete and an insert, which name each
+other's key in a header. A delete is followed by a tombstone.
 """
 
 from __future__ import annotations
@@ -48,14 +48,18 @@ class Absent(Enum):
 #: Values as the database sends them.
 Row: TypeAlias = Sequence[Any]
 UNAVAILABLE: Final = "__debezium_unavailable_value"
+NEW_KEY: Final = "__debezium.newkey"
+OLD_KEY: Final = "__debezium.oldkey"
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnType:
-    """`convert` makes a value of the schema of what the database sends."""
+    """`convert` makes a value of the schema of what the database sends; `of_null` makes one where
+    that is null."""
 
     schema: Schema
     convert: Callable[[Any], Any]
+    of_null: Callable[[], Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,14 +68,27 @@ class TableColumn:
     type: ColumnType | None
     optional: bool
     is_key: bool
+    in_value: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A record of a change; a value of None is a tombstone."""
+    """A record of a change; a value of None is a tombstone. `other_key` is a header's name and the
+    key that the row had before or has now."""
 
     key: Struct | None
     value: Struct | None
+    other_key: tuple[str, Struct] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Emitted:
+    """What of a change becomes records. `skipped` are operations, such as `t`."""
+
+    tombstones: bool = True
+    skipped: frozenset[str] = frozenset()
+    unchanged: bool = True
+    """Whether an update that changes no captured column is a record."""
 
 
 def is_resumable(offset: Mapping[str, Any]) -> bool:
@@ -85,19 +102,19 @@ class Table:
     def __init__(self, topic: str, columns: Sequence[TableColumn], source: Schema) -> None:
         """`source` is the schema of what says where a change was made."""
         self.topic = topic
-        self._columns = [
+        listed = [
             (place, column, column.type)
             for place, column in enumerate(columns)
             if column.type is not None
         ]
-        fields = [
-            (column.name, _optional(kind.schema, column.optional))
-            for _, column, kind in self._columns
-        ]
-        self._row_schema = builders.struct(fields, name=f"{self.topic}.Value", optional=True)
-        keys = [(column.name, kind.schema) for _, column, kind in self._columns if column.is_key]
-        self._keys = [name for name, _ in keys]
-        self.key_schema = builders.struct(keys, name=f"{self.topic}.Key") if keys else None
+        self._columns = [each for each in listed if each[1].in_value]
+        self._keys = [each for each in listed if each[1].is_key]
+        self._row_schema = builders.struct(
+            _fields(self._columns), name=f"{self.topic}.Value", optional=True
+        )
+        self.key_schema = (
+            builders.struct(_fields(self._keys), name=f"{self.topic}.Key") if self._keys else None
+        )
         self.schema = builders.struct(
             {
                 "before": self._row_schema,
@@ -120,35 +137,49 @@ class Table:
         new_row: Row | None,
         source: Struct,
         now_us: int,
-        *,
-        tombstones: bool,
+        emitted: Emitted,
     ) -> Iterator[Event]:
-        """`op` is c, u or d. `old_row` is the row before, or only its key, or None."""
+        """`op` is c, u, d or t. `old_row` is the row before, or only its key, or None."""
+        if op in emitted.skipped:
+            return
+        if op == "t":
+            yield Event(None, self._envelope("t", None, None, source, now_us))
+            return
         new = None if new_row is None else self._struct(new_row)
         old = None if old_row is None else self._struct(old_row)
+        old_key = None if old_row is None else self._key(old_row)
         if op == "d":
-            yield from self._delete(old, source, now_us, tombstones)
+            yield from self._delete(old_key, None, old, source, now_us, emitted)
             return
-        if new is None:
+        if new is None or new_row is None:
             raise DataError(f"a change of {self.topic} has no row")
-        if old is not None and self._key(old) != self._key(new):
-            yield from self._delete(old, source, now_us, tombstones)
-            yield Event(self._key(new), self._envelope("c", None, new, source, now_us))
+        if op == "u" and not emitted.unchanged and new == old:
+            return
+        key = self._key(new_row)
+        if old_key is not None and old_key != key and key is not None:
+            yield from self._delete(old_key, (NEW_KEY, key), old, source, now_us, emitted)
+            value = self._envelope("c", None, new, source, now_us)
+            yield Event(key, value, (OLD_KEY, old_key))
             return
         before = old if op == "u" else None
-        yield Event(self._key(new), self._envelope(op, before, new, source, now_us))
+        yield Event(key, self._envelope(op, before, new, source, now_us))
 
     def read_event(self, row: Row, source: Struct, now_us: int) -> Event:
         """A row of the snapshot."""
-        struct = self._struct(row)
-        return Event(self._key(struct), self._envelope("r", None, struct, source, now_us))
+        value = self._envelope("r", None, self._struct(row), source, now_us)
+        return Event(self._key(row), value)
 
     def _delete(
-        self, old: Struct | None, source: Struct, now_us: int, tombstones: bool
+        self,
+        key: Struct | None,
+        other_key: tuple[str, Struct] | None,
+        old: Struct | None,
+        source: Struct,
+        now_us: int,
+        emitted: Emitted,
     ) -> Iterator[Event]:
-        key = None if old is None else self._key(old)
-        yield Event(key, self._envelope("d", old, None, source, now_us))
-        if tombstones and key is not None:
+        yield Event(key, self._envelope("d", old, None, source, now_us), other_key)
+        if emitted.tombstones and key is not None:
             yield Event(key, None)
 
     def _struct(self, row: Row) -> Struct:
@@ -159,7 +190,7 @@ class Table:
     def _value(column: TableColumn, kind: ColumnType, given: Any) -> Any:
         if given is None:
             # Of an old row only the key may be known.
-            return None
+            return None if kind.of_null is None else kind.of_null()
         if isinstance(given, Absent):
             if kind.schema.type is Type.STRING:
                 return UNAVAILABLE
@@ -169,10 +200,10 @@ class Table:
         except ValueError as error:
             raise DataError(f"column {column.name} has {str(given)[:100]!r}: {error}") from None
 
-    def _key(self, row: Struct) -> Struct | None:
+    def _key(self, row: Row) -> Struct | None:
         if self.key_schema is None:
             return None
-        values = [row.get_without_default(name) for name in self._keys]
+        values = [self._value(column, kind, row[place]) for place, column, kind in self._keys]
         return Struct.unchecked(self.key_schema, values)
 
     def _envelope(
@@ -182,5 +213,10 @@ class Table:
         return Struct.unchecked(self.schema, values)
 
 
-def _optional(schema: Schema, optional: bool) -> Schema:
-    return schema.as_optional() if optional else schema
+def _fields(
+    columns: Sequence[tuple[int, TableColumn, ColumnType]],
+) -> list[tuple[str, Schema]]:
+    return [
+        (column.name, kind.schema.as_optional() if column.optional else kind.schema)
+        for _, column, kind in columns
+    ]

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
 
+from moldau.connect.connectors.capture.machine.columns import binary
 from moldau.connect.connectors.capture.machine.envelope import ColumnType
 from moldau.data import builders, logical
 from moldau.data.errors import DataError
@@ -34,7 +35,15 @@ class SqlColumn:
     time_precision: int | None
 
 
-def column_type(column: SqlColumn, *, decimals: str, times: str) -> ColumnType:
+@dataclass(frozen=True, slots=True)
+class Options:
+    decimals: str = "precise"
+    times: str = "adaptive"
+    binaries: str = "bytes"
+    unsigned: str = "long"
+
+
+def column_type(column: SqlColumn, options: Options) -> ColumnType:
     unsigned = "unsigned" in column.full
     match column.kind:
         case "tinyint":
@@ -46,17 +55,19 @@ def column_type(column: SqlColumn, *, decimals: str, times: str) -> ColumnType:
         case "int" | "integer":
             return ColumnType(builders.INT64 if unsigned else builders.INT32, int)
         case "bigint":
+            if unsigned and options.unsigned == "precise":
+                return ColumnType(logical.decimal(0), Decimal)
             return ColumnType(builders.INT64, _long)
         case "float":
             return ColumnType(builders.FLOAT32, float)
         case "double":
             return ColumnType(builders.FLOAT64, float)
         case "decimal":
-            return _decimal(column, decimals)
+            return _decimal(column, options.decimals)
         case "bit":
             return _bits(column.precision or 1)
         case "binary" | "varbinary" | "tinyblob" | "blob" | "mediumblob" | "longblob":
-            return ColumnType(builders.BYTES, _bytes)
+            return binary(options.binaries, _bytes)
         case "enum" | "set":
             return _choice(column)
         case "json":
@@ -65,7 +76,7 @@ def column_type(column: SqlColumn, *, decimals: str, times: str) -> ColumnType:
         case "year":
             return _debezium("Year", builders.INT32, int)
         case "date" | "time" | "datetime" | "timestamp":
-            return _temporal(column, times)
+            return _temporal(column, options.times)
     return ColumnType(builders.STRING, _text)
 
 

@@ -39,10 +39,6 @@ class Place:
     schema: str
     table: str
 
-    @property
-    def topic(self) -> str:
-        return f"{self.prefix}.{self.schema}.{self.table}"
-
 
 def source_of(
     place: Place,
@@ -51,9 +47,12 @@ def source_of(
     snapshot: str = "false",
     tx_id: int | None = None,
     lsn: int | None = None,
+    commit_lsn: int | None = None,
 ) -> Struct:
+    """`sequence` orders changes: the end of the last transaction before, and the change's place."""
+    sequence = ",".join("null" if each is None else f'"{each}"' for each in (commit_lsn, lsn))
     values = [
-        "3.0", "postgresql", place.prefix, ts_us // 1000, snapshot, place.database, None, ts_us,
-        ts_us * 1000, place.schema, place.table, tx_id, lsn, None,
+        "3.0", "postgresql", place.prefix, ts_us // 1000, snapshot, place.database,
+        f"[{sequence}]", ts_us, ts_us * 1000, place.schema, place.table, tx_id, lsn, None,
     ]  # fmt: skip
     return Struct.unchecked(SOURCE, values)

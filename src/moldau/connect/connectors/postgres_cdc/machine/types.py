@@ -1,7 +1,8 @@
 """PostgreSQL's types as Connect's schemas, with the names that Debezium gives them.
 
-A column's values come as the database's texts. `adaptive` keeps microseconds in integers, as
-Debezium does by default; `connect` uses Connect's own types, in milliseconds.
+A column's values come as the database's texts. `adaptive` keeps integers, as Debezium does by
+default: of milliseconds where a column has up to three digits of a second, else of microseconds.
+`connect` uses Connect's own types, in milliseconds.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
 
+from moldau.connect.connectors.capture.machine.columns import binary
 from moldau.connect.connectors.capture.machine.envelope import ColumnType
+from moldau.connect.connectors.postgres_cdc.machine import texts
 from moldau.data import builders, logical
 from moldau.data.errors import DataError
 from moldau.data.schema import Schema
@@ -22,6 +25,10 @@ Convert = Callable[[str], Any]
 
 _EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _US: Final = datetime.timedelta(microseconds=1)
+#: What PostgreSQL's Java driver makes of them, in microseconds.
+_INFINITE: Final = {"infinity": 9223372036825200000, "-infinity": -9223372036832400000}
+_DIGITS: Final = 6
+_MS_DIGITS: Final = 3
 VARIABLE_DECIMAL: Final = builders.struct(
     {"scale": builders.INT32, "value": builders.BYTES},
     name="io.debezium.data.VariableScaleDecimal",
@@ -34,6 +41,10 @@ class Options:
     decimals: str = "precise"
     times: str = "adaptive"
     include_unknown: bool = False
+    binaries: str = "bytes"
+    intervals: str = "numeric"
+    hstores: str = "json"
+    money_digits: int = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +67,12 @@ def column_type(found: PgType, modifier: int, options: Options) -> ColumnType | 
             name="io.debezium.data.Enum", version=1, parameters={"allowed": ",".join(found.labels)}
         )
         return ColumnType(schema, str)
-    if found.name in ("numeric", "money"):
-        return _decimal(modifier, options)
-    if found.name in _TIMES:
-        return _TIMES[found.name](options)
+    made = _MADE.get(found.name)
+    if made is not None:
+        return made(modifier, options)
     plain = _PLAIN.get(found.name)
     if plain is None and options.include_unknown:
-        return ColumnType(builders.BYTES, str.encode)
+        return binary(options.binaries, str.encode)
     return plain
 
 
@@ -91,7 +101,9 @@ _PLAIN: Final[dict[str, ColumnType]] = {
     "oid": _INT64,
     "float4": ColumnType(builders.FLOAT32, float),
     "float8": ColumnType(builders.FLOAT64, float),
-    "bytea": ColumnType(builders.BYTES, _bytes),
+    "point": ColumnType(texts.POINT, texts.point),
+    "ltree": _named("io.debezium.data.Ltree"),
+    "tsvector": _named("io.debezium.data.Tsvector"),
     "uuid": _named("io.debezium.data.Uuid"),
     "json": _named("io.debezium.data.Json"),
     "jsonb": _named("io.debezium.data.Json"),
@@ -173,12 +185,16 @@ def _padded(text: str) -> str:
 
 
 def _micros(text: str) -> int:
-    return (_moment(text) - _EPOCH) // _US
+    infinite = _INFINITE.get(text)
+    return (_moment(text) - _EPOCH) // _US if infinite is None else infinite
 
 
-def _zoned(text: str) -> str:
+def _zoned(text: str, digits: int) -> str:
+    """In UTC, with as many digits of a second as the column has."""
+    if text in _INFINITE:
+        return text
     moment = _moment(text).astimezone(datetime.UTC)
-    fraction = f".{moment.microsecond:06d}" if moment.microsecond else ""
+    fraction = f".{moment.microsecond:06d}"[: digits + 1] if digits else ""
     return f"{moment:%Y-%m-%dT%H:%M:%S}{fraction}Z"
 
 
@@ -201,23 +217,78 @@ def _connect_timestamp(text: str) -> datetime.datetime:
     return found.replace(microsecond=found.microsecond // 1000 * 1000)
 
 
-def _either(connect: ColumnType, adaptive: ColumnType) -> Callable[[Options], ColumnType]:
-    return lambda options: connect if options.times == "connect" else adaptive
+def _money(options: Options) -> ColumnType:
+    unit = Decimal(1).scaleb(-options.money_digits)
+    if options.decimals == "double":
+        return ColumnType(builders.FLOAT64, lambda text: float(texts.money(text)))
+    if options.decimals == "string":
+        return ColumnType(builders.STRING, lambda text: str(texts.money(text).quantize(unit)))
+    schema = logical.decimal(options.money_digits)
+    return ColumnType(schema, lambda text: texts.money(text).quantize(unit))
 
 
-_TIMES: Final[dict[str, Callable[[Options], ColumnType]]] = {
-    "date": _either(ColumnType(logical.DATE, _date), _debezium("Date", builders.INT32, _days)),
-    "time": _either(
-        ColumnType(logical.TIME, _connect_time),
-        _debezium("MicroTime", builders.INT64, _time_micros),
-    ),
-    "timestamp": _either(
-        ColumnType(logical.TIMESTAMP, _connect_timestamp),
-        _debezium("MicroTimestamp", builders.INT64, _micros),
-    ),
-    "timestamptz": lambda _: _debezium("ZonedTimestamp", builders.STRING, _zoned),
-    "timetz": lambda _: _debezium("ZonedTime", builders.STRING, str),
-    "interval": lambda _: _debezium("Interval", builders.STRING, str),
+def _bits(modifier: int) -> ColumnType:
+    if modifier == 1:
+        return ColumnType(builders.BOOLEAN, lambda text: "1" in text)
+    length = {"length": str(modifier if modifier > 0 else 2**31 - 1)}
+    schema = builders.BYTES.replace(name="io.debezium.data.Bits", version=1, parameters=length)
+    return ColumnType(schema, texts.bits)
+
+
+def _interval(options: Options) -> ColumnType:
+    if options.intervals == "string":
+        return _debezium("Interval", builders.STRING, texts.interval_text)
+    return _debezium("MicroDuration", builders.INT64, texts.interval_micros)
+
+
+def _hstore(options: Options) -> ColumnType:
+    if options.hstores == "map":
+        return ColumnType(builders.map_of(builders.STRING, builders.OPTIONAL_STRING), texts.hstore)
+    schema = builders.STRING.replace(name="io.debezium.data.Json", version=1)
+    return ColumnType(schema, texts.hstore_json)
+
+
+def _date_type(options: Options) -> ColumnType:
+    if options.times == "connect":
+        return ColumnType(logical.DATE, _date)
+    return _debezium("Date", builders.INT32, _days)
+
+
+def _time_type(modifier: int, options: Options) -> ColumnType:
+    if options.times == "connect":
+        return ColumnType(logical.TIME, _connect_time)
+    if options.times == "adaptive" and 0 <= modifier <= _MS_DIGITS:
+        return _debezium("Time", builders.INT32, lambda text: _time_micros(text) // 1000)
+    return _debezium("MicroTime", builders.INT64, _time_micros)
+
+
+def _timestamp_type(modifier: int, options: Options) -> ColumnType:
+    if options.times == "connect":
+        return ColumnType(logical.TIMESTAMP, _connect_timestamp)
+    if 0 <= modifier <= _MS_DIGITS:
+        return _debezium("Timestamp", builders.INT64, lambda text: _micros(text) // 1000)
+    return _debezium("MicroTimestamp", builders.INT64, _micros)
+
+
+def _zoned_type(modifier: int) -> ColumnType:
+    digits = _DIGITS if modifier < 0 else modifier
+    return _debezium("ZonedTimestamp", builders.STRING, lambda text: _zoned(text, digits))
+
+
+#: Types whose form depends on their size or on a setting.
+_MADE: Final[dict[str, Callable[[int, Options], ColumnType]]] = {
+    "numeric": _decimal,
+    "money": lambda _, options: _money(options),
+    "bytea": lambda _, options: binary(options.binaries, _bytes),
+    "bit": lambda modifier, _: _bits(modifier),
+    "varbit": lambda modifier, _: _bits(modifier),
+    "hstore": lambda _, options: _hstore(options),
+    "date": lambda _, options: _date_type(options),
+    "time": _time_type,
+    "timestamp": _timestamp_type,
+    "timestamptz": lambda modifier, _: _zoned_type(modifier),
+    "timetz": lambda *_: _debezium("ZonedTime", builders.STRING, texts.zoned_time),
+    "interval": lambda _, options: _interval(options),
 }
 
 

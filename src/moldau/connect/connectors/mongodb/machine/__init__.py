@@ -1,0 +1,1 @@
+"""What becomes of a document on its way to MongoDB."""
