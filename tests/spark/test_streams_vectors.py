@@ -93,6 +93,7 @@ def test_cases_have_the_same_results_on_spark(deployment: SparkDeployment, tmp_p
             if not part:
                 application.kill_one(random.Random(1))
         topology = Program(together).topology
+        topology.set_default_serdes(key="string", value="string")
         for case, topics in zip(cases, sinks, strict=True):
             wanted = expected(case, topics)
             count = sum(map(len, wanted.values()))
