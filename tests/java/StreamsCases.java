@@ -123,8 +123,10 @@ public class StreamsCases {
 
     // Options.
 
+    // Grouped, Suppressed and others take a name as it is, and check it when they use it.
     private static Named named(JsonNode op) {
-        return op.has("name") ? Named.as(text(op, "name")) : null;
+        boolean checked = !Set.of("groupByKey", "groupBy", "suppress").contains(text(op, "op"));
+        return checked && op.has("name") ? Named.as(text(op, "name")) : null;
     }
 
     private static Materialized store(JsonNode op) {

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from conformance.streams.test_vectors_embedded import chosen, inputs
+from moldau.testing import Broker
 from support.streams_embedded import CONFIG, Case, Stage, comparable, expected, renamed
 from support.streams_on_spark import SparkApplication, SparkDeployment, spark_deployment
 from unit.streams.vectors.program import Program
@@ -52,9 +53,16 @@ OWN = ("id", "in", "with", "store", "name", "state")
 
 @pytest.fixture(scope="module")
 def deployment(
-    tmp_path_factory: pytest.TempPathFactory, bootstrap: str, small: dict[str, str]
+    tmp_path_factory: pytest.TempPathFactory, small: dict[str, str]
 ) -> Iterator[SparkDeployment]:
-    with spark_deployment(tmp_path_factory.mktemp("vectors"), bootstrap, small) as made:
+    # The records of the cases are from 1970, so retention would delete inputs and changelogs.
+    never = {"log.retention.check.interval.ms": str(24 * 3600 * 1000)}
+    with (
+        Broker(config=never) as broker,
+        spark_deployment(
+            tmp_path_factory.mktemp("vectors"), broker.bootstrap_servers, small
+        ) as made,
+    ):
         yield made
 
 
@@ -85,11 +93,14 @@ def test_cases_have_the_same_results_on_spark(deployment: SparkDeployment, tmp_p
             if not part:
                 application.kill_one(random.Random(1))
         topology = Program(together).topology
+        topology.set_default_serdes(key="string", value="string")
         for case, topics in zip(cases, sinks, strict=True):
             wanted = expected(case, topics)
             count = sum(map(len, wanted.values()))
             found = stage.outputs(topology, topics, count)
             assert comparable(found, case) == comparable(wanted, case), case["name"]
+    except AssertionError as error:
+        raise AssertionError(f"{error}\n{application.report()}") from None
     finally:
         application.stop()
         stage.close()

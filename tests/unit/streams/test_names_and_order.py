@@ -165,3 +165,11 @@ def test_what_windows_cannot_do_is_said_in_kafkas_words() -> None:
     ):
         with pytest.raises(ValueError, match=re.escape(text)):
             grouped.windowed_by(windows).count(store=short)
+
+
+def test_a_name_that_a_global_store_has_is_refused_as_such() -> None:
+    builder = StreamsBuilder()
+    builder.global_table("left", store="st1")
+    builder.table("right", store="st1")
+    with pytest.raises(TopologyError, match="A different GlobalStateStore has already been added"):
+        builder.build()

@@ -175,9 +175,10 @@ class TopologyTestDriver:
     # Time and work.
 
     def advance_wall_clock_time(self, milliseconds: int) -> None:
-        """Move the wall clock, which fires punctuations."""
+        """Move the wall clock, which fires punctuations, and commit."""
         self._wall_clock_ms += milliseconds
         self._task.punctuate_wall_clock(self._wall_clock_ms)
+        self._commit()
         self._work()
 
     def pipe(self, record: Produced) -> None:
@@ -211,9 +212,12 @@ class TopologyTestDriver:
         while (record := self._waiting.take()) is not None:
             self._process(self._task, record)
             self._task.punctuate_stream_time()
-            self._task.prepare_commit()
-            self._task.committed({})
+            self._commit()
             self._capture()
+
+    def _commit(self) -> None:
+        self._task.prepare_commit()
+        self._task.committed({})
 
     def _capture(self) -> None:
         produced, self._produced[:] = list(self._produced), []

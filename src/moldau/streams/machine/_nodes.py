@@ -64,6 +64,7 @@ class Runtime(Protocol):
         interval_ms: int,
         kind: PunctuationType,
         callback: Callable[[int], None],
+        start_ms: int | None = None,
     ) -> Cancellable: ...
 
     def request_commit(self) -> None: ...
@@ -174,15 +175,35 @@ class ProcessorContext:
         return self.runtime.store(name)
 
     def schedule(
-        self, interval_ms: int, kind: PunctuationType, callback: Callable[[int], None]
+        self,
+        interval_ms: int,
+        kind: PunctuationType,
+        callback: Callable[[int], None],
+        *,
+        start: int | None = None,
     ) -> Cancellable:
         """Call back every `interval_ms` of stream time or of the wall clock.
 
         context.schedule(1000, PunctuationType.STREAM_TIME, self.on_second)
+
+        `start` is the time of the first call (KIP-1146); if it has passed, the next ones stay on
+        its grid: every full hour with `start=0` and an interval of an hour.
         """
         if interval_ms < 1:
             raise ValueError("The minimum supported scheduling interval is 1 millisecond.")
-        return self.runtime.schedule(self, interval_ms, kind, callback)
+        if start is not None and start < 0:
+            raise ValueError(f"The minimum supported start time is 0: {start}")
+        return self.runtime.schedule(self, interval_ms, kind, callback, start)
+
+    @property
+    def app_configs(self) -> dict[str, Any]:
+        """The application's settings: context.app_configs["application.id"]."""
+        return dict(self.runtime.config)
+
+    def app_configs_with_prefix(self, prefix: str) -> dict[str, Any]:
+        """Settings whose name starts with `prefix`, without it: app_configs_with_prefix("my.")."""
+        found = self.runtime.config
+        return {name[len(prefix) :]: found[name] for name in found if name.startswith(prefix)}
 
     def commit(self) -> None:
         """Ask for a commit soon."""

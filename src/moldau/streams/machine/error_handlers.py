@@ -40,7 +40,8 @@ class DeadLetter:
 Answer = Verdict | ErrorResponse
 #: Decides about a record that cannot be read, processed or written.
 DeserializationHandler = Callable[[RecordContext, Exception], Answer]
-ProcessingHandler = Callable[[RecordContext, Record[Any, Any], str, Exception], Answer]
+#: There is no record where a punctuation failed.
+ProcessingHandler = Callable[[RecordContext, Record[Any, Any] | None, str, Exception], Answer]
 ProductionHandler = Callable[[str, Record[Any, Any], Exception], Answer]
 
 
@@ -95,15 +96,18 @@ def _letter(
     kind = type(error)
     module = "" if kind.__module__ == "builtins" else f"{kind.__module__}."
     name = f"{module}{kind.__qualname__}"
-    why = {
+    why: dict[str, str | None] = {
         "exception": name,
         "message": str(error),
         "stacktrace": "\n".join([*_places(error), f"{name}: {error}\n"]),
-        "topic": where.topic,
+        # Punctuations belong to no topic.
+        "topic": where.topic or None,
         "partition": str(where.partition),
         "offset": str(where.offset),
     }
-    added = tuple((_HEADER + name, text.encode()) for name, text in why.items())
+    added = tuple(
+        (_HEADER + name, None if text is None else text.encode()) for name, text in why.items()
+    )
     return Produced(topic, *raw, max(0, where.timestamp), tuple(where.headers) + added)
 
 

@@ -24,6 +24,7 @@ from moldau.streams.machine.definitions import (
 )
 from moldau.streams.machine.error_handlers import Answer, Handlers, goes_on
 from moldau.streams.machine.progress import CommittedOffset, Progress, TopicPartition
+from moldau.streams.machine.punctuations import Punctuation, PunctuationQueue
 from moldau.streams.machine.task_stores import Changelog, TaskStores
 from moldau.streams.machine.wrappers import ProcessorWrapper, no_wrapper
 from moldau.streams.records import Headers, Produced, Record, RecordContext, TaskCore
@@ -53,26 +54,6 @@ class InputRecord(Protocol):
 
     @property
     def headers(self) -> Headers: ...
-
-
-class _Schedule:
-    __slots__ = ("callback", "cancelled", "context", "interval_ms", "next_ms")
-
-    def __init__(
-        self,
-        context: ProcessorContext,
-        interval_ms: int,
-        next_ms: int,
-        callback: Callable[[int], None],
-    ) -> None:
-        self.context = context
-        self.interval_ms = interval_ms
-        self.next_ms = next_ms
-        self.callback = callback
-        self.cancelled = False
-
-    def cancel(self) -> None:
-        self.cancelled = True
 
 
 @dataclass(slots=True, kw_only=True)
@@ -170,9 +151,7 @@ class Task:
         self._stores = TaskStores(
             settings.state, settings.persistent_stores, settings.cache, self.core, settings.meter
         )
-        self._schedules: dict[PunctuationType, list[_Schedule]] = {
-            kind: [] for kind in PunctuationType
-        }
+        self._punctuations = {kind: PunctuationQueue() for kind in PunctuationType}
         self._nodes: dict[str, Node] = {}
         self._sources: dict[str, SourceNode] = {}
         self._patterns: list[tuple[SourceDefinition, ProcessorContext]] = []
@@ -327,13 +306,19 @@ class Task:
         interval_ms: int,
         kind: PunctuationType,
         callback: Callable[[int], None],
-    ) -> _Schedule:
-        first = 0
-        if kind is PunctuationType.WALL_CLOCK_TIME:
-            first = self.core.wall_clock_ms + interval_ms
-        schedule = _Schedule(context, interval_ms, first, callback)
-        self._schedules[kind].append(schedule)
-        return schedule
+        start_ms: int | None = None,
+    ) -> Punctuation:
+        core = self.core
+        by_wall_clock = kind is PunctuationType.WALL_CLOCK_TIME
+        now_ms = core.wall_clock_ms if by_wall_clock else core.stream_time_ms
+        first_ms = start_ms
+        if first_ms is None:
+            first_ms = now_ms + interval_ms if by_wall_clock else 0
+        made = Punctuation(context, interval_ms, first_ms, callback)
+        if start_ms is not None and start_ms < now_ms:
+            made.advance(now_ms)
+        self._punctuations[kind].add(made)
+        return made
 
     def request_commit(self) -> None:
         self.commit_requested = True
@@ -386,7 +371,7 @@ class Task:
     @property
     def waits_for_stream_time(self) -> bool:
         """Whether a processor has scheduled anything by stream time."""
-        return bool(self._schedules[PunctuationType.STREAM_TIME])
+        return len(self._punctuations[PunctuationType.STREAM_TIME]) > 0
 
     def punctuate_stream_time(self) -> bool:
         """Fire what is due by stream time; whether anything was."""
@@ -399,29 +384,20 @@ class Task:
         return self._punctuate(PunctuationType.WALL_CLOCK_TIME, now_ms)
 
     def _punctuate(self, kind: PunctuationType, now_ms: int) -> bool:
-        if not self._schedules[kind]:
-            return False
-        fired = False
-        live = [each for each in self._schedules[kind] if not each.cancelled]
-        self._schedules[kind] = live
-        for schedule in sorted(live, key=lambda each: each.next_ms):
-            if schedule.cancelled or schedule.next_ms > now_ms:
-                continue
-            fired = True
-            self.core.record_context = RecordContext("", -1, -1, now_ms, ())
-            self.core.raw_key = self.core.raw_value = None
-            missed = (now_ms - schedule.next_ms) // schedule.interval_ms
-            schedule.next_ms += (missed + 1) * schedule.interval_ms
-            self._call(schedule, now_ms)
-        return fired
+        return self._punctuations[kind].fire(now_ms, self._call)
 
-    def _call(self, schedule: _Schedule, now_ms: int) -> None:
+    def _call(self, punctuation: Punctuation, now_ms: int) -> None:
+        where = self.core.record_context = RecordContext("", -1, -1, now_ms, ())
+        self.core.raw_key = self.core.raw_value = None
         try:
-            schedule.callback(now_ms)
+            punctuation.callback(now_ms)
         except ProcessingError:
             raise
         except Exception as error:
-            name = schedule.context.name
+            name = punctuation.context.name
+            answer = self._handlers.processing(where, None, name, error)
+            if self._is_skipped(answer, where, error):
+                return
             raise ProcessingError(
                 f"Exception caught in punctuate. taskId={self.task_id}, processor={name}", name
             ) from error

@@ -187,14 +187,18 @@ class Assembly:
         )
 
     def add_state_store(self, builder: StoreBuilder, *processors: str) -> None:
-        before = self.stores.get(builder.name)
-        if (before is not None and before is not builder) or builder.name in self.global_stores:
-            raise TopologyError(
-                f"A different StateStore has already been added with the name {builder.name}"
-            )
+        if self.stores.get(builder.name) is not builder:
+            self._check_store_name(builder.name)
         self.stores[builder.name] = builder
         for processor in processors:
             self.connect(processor, builder.name)
+
+    def _check_store_name(self, name: str) -> None:
+        for kind, stores in (("StateStore", self.stores), ("GlobalStateStore", self.global_stores)):
+            if name in stores:
+                raise TopologyError(
+                    f"A different {kind} has already been added with the name {name}"
+                )
 
     def add_global_store(
         self,
@@ -208,10 +212,7 @@ class Assembly:
         value_serde: Serde[Any] | None = None,
         timestamp_extractor: TimestampExtractor | None = None,
     ) -> None:
-        if builder.name in self.stores or builder.name in self.global_stores:
-            raise TopologyError(
-                f"A different StateStore has already been added with the name {builder.name}"
-            )
+        self._check_store_name(builder.name)
         if source == processor:
             raise TopologyError("sourceName and processorName must be different.")
         builder.logging = False
