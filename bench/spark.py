@@ -120,7 +120,7 @@ def running() -> Iterator[Spark]:
     start_seconds = time.perf_counter() - started
     made: Any = None
     try:
-        made = session(server.url)
+        made = session(server.session_url)
         started = time.perf_counter()
         made.range(1).collect()
         first_seconds = time.perf_counter() - started

@@ -47,7 +47,9 @@ from moldau.spark.hosting.machine.beats import Summary
 
 __all__ = ["PipelineWatch", "Published", "Rounds"]
 
-_ROUND_SECONDS: Final = 0.2
+# Reports of workers begin a round at once; this is how long a user's change waits at most. Rounds
+# without news are most of what an idle deployment's loop costs.
+_ROUND_SECONDS: Final = 0.5
 _LOOK_SECONDS: Final = 1.0
 _SHOW_SECONDS: Final = 0.9
 # Progress goes to the registry and the logs at these rates; the heartbeat's file has it at once.

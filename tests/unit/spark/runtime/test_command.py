@@ -42,6 +42,14 @@ def test_a_local_server_is_small_and_for_this_machine_only() -> None:
     assert "spark.archives" not in conf
 
 
+def test_files_of_checkpoints_are_written_without_processes_on_one_machine_only() -> None:
+    key = "spark.sql.streaming.checkpointFileManagerClass"
+    assert conf_of(ServerSettings())[key].endswith(".FileSystemBasedCheckpointFileManager")
+    assert key not in conf_of(ServerSettings(master="spark://host:7077"))
+    own = ServerSettings(conf={key: "org.example.Own"})
+    assert conf_of(own)[key] == "org.example.Own"
+
+
 def test_a_cluster_gets_the_packages_and_its_own_defaults() -> None:
     shipped = Shipped("/cache/abc.tar.gz", "/cache/abc")
     conf = conf_of(ServerSettings(master="spark://host:7077"), shipped=shipped)

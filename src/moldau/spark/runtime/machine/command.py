@@ -51,6 +51,12 @@ _SMALL_HEAP = "-Xms64m -XX:MinHeapFreeRatio=20 -XX:MaxHeapFreeRatio=40"
 _SERIAL, _SERIAL_CORES_MAX = "-XX:+UseSerialGC", 4
 # G1 gives memory back when it collects, which it does not if little happens.
 _PERIODIC = "-XX:+UseG1GC -XX:G1PeriodicGCInterval=60000"
+# Without Hadoop's native library Spark's default starts ten processes (readlink, chmod) for every
+# file of a checkpoint, two of which a micro-batch writes, one after the other; this one starts two.
+# Both write a file under another name and rename it when it is complete.
+_CHECKPOINT_FILES = (
+    "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+)
 _COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
 _JOINED = {
     "spark.jars": ",",
@@ -129,6 +135,7 @@ def server_conf(
             # Files of shuffles are deleted, and memory is given back, when Java has looked at all
             # of its heap: every half an hour by default.
             "spark.cleaner.periodicGC.interval": "10min",
+            "spark.sql.streaming.checkpointFileManagerClass": _CHECKPOINT_FILES,
         }
     if settings.on_this_machine:
         conf |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
