@@ -3,6 +3,10 @@
 cimport cython
 
 
+@cython.locals(key=bytes)
+cpdef bytes place_of(bytes segment, tuple entry)
+
+
 cdef class Segments:
     cdef object _drop
     cdef long long _retention_ms
@@ -15,6 +19,8 @@ cdef class Segments:
     cdef readonly long long segment_ms
 
     cdef _observe(self, long long time)
+    @cython.locals(result=dict, values=dict, segment=bytes, entries=set, entry=tuple)
+    cpdef dict placed(self)
     cpdef get(self, tuple entry)
     @cython.locals(time=cython.longlong, segment=cython.longlong, oldest=cython.longlong)
     cpdef bint put(self, tuple entry, value) except *

@@ -10,9 +10,17 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable, Iterator
 
+from moldau.streams.stores._maps import DELETED
+
 SEGMENT_MS_MIN = 60_000
 #: Key, time, and a number that tells entries of one time apart.
 Entry = tuple[bytes, int, int]
+
+
+def place_of(segment: bytes, entry: Entry) -> bytes:
+    """Where an entry is on disk: by segment, key, time and number."""
+    key, time, number = entry
+    return segment + key + time.to_bytes(8, "big") + number.to_bytes(8, "big")
 
 
 class Segments:
@@ -49,9 +57,20 @@ class Segments:
         #: The number of the first segment that is kept.
         self.oldest_segment = max(0, time - self._retention_ms) // self.segment_ms
 
-    def entries(self) -> Iterable[tuple[Entry, bytes]]:
-        """All entries, visible or not, in no order."""
-        return self._values.items()
+    def numbers(self) -> Iterable[int]:
+        """The numbers of the segments that have entries."""
+        return self._segments
+
+    def placed(self) -> dict[bytes, bytes | None]:
+        """All entries by their place on disk, in no order; `None` for those that were deleted."""
+        result: dict[bytes, bytes | None] = {}
+        values = self._values
+        for number, entries in self._segments.items():
+            segment = number.to_bytes(8, "big")
+            for entry in entries:
+                value = values[entry]
+                result[place_of(segment, entry)] = None if value is DELETED else value
+        return result
 
     def get(self, entry: Entry) -> bytes | None:
         """The value of a visible entry."""

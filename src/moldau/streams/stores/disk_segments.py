@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 
 from moldau.streams.stores._maps import DELETED, OVERHEAD, merged
-from moldau.streams.stores._segments import Segments
+from moldau.streams.stores._segments import Segments, place_of
 from moldau.streams.stores.base import Drop, Entry
 
 _TIME_MAX = 2**63 - 1
@@ -63,11 +63,6 @@ class DiskSegments:
             segment = int.from_bytes(found[0][:8]) + 1
             yield segment - 1
 
-    def _place(self, entry: Entry) -> bytes:
-        key, time, number = entry
-        segment = time // self._pending.segment_ms
-        return b"".join((segment.to_bytes(8), key, time.to_bytes(8), number.to_bytes(8)))
-
     def get(self, entry: Entry) -> bytes | None:
         pending = self._pending
         if entry[1] < pending.oldest_visible_ms:
@@ -75,8 +70,9 @@ class DiskSegments:
         found = pending.get(entry)
         if found is None:
             time = entry[1]
-            if time <= self._newest_on_disk_ms and time // pending.segment_ms in self._on_disk:
-                return self._disk.get(self._place(entry))
+            segment = time // pending.segment_ms
+            if time <= self._newest_on_disk_ms and segment in self._on_disk:
+                return self._disk.get(place_of(segment.to_bytes(8), entry))
             return None
         return None if found is DELETED else found
 
@@ -135,11 +131,7 @@ class DiskSegments:
 
     def write(self, transaction: Any) -> None:
         self._times.observed_ms = self._pending.observed_ms
-        changes = {
-            self._place(entry): None if value is DELETED else value
-            for entry, value in self._pending.entries()
-        }
-        self._disk.write(transaction, changes)
+        self._disk.write(transaction, self._pending.placed())
         oldest = self._pending.oldest_segment
         if any(segment < oldest for segment in self._on_disk):
             self._disk.delete_before(transaction, oldest.to_bytes(8))
@@ -148,6 +140,6 @@ class DiskSegments:
         pending = self._pending
         oldest = pending.oldest_segment
         kept = {segment for segment in self._on_disk if segment >= oldest}
-        self._on_disk = kept | {entry[1] // pending.segment_ms for entry, _ in pending.entries()}
+        self._on_disk = kept.union(pending.numbers())
         self._newest_on_disk_ms = pending.observed_ms
         self._pending = Segments(self._retention_ms, self._drop, pending.observed_ms)
