@@ -226,7 +226,11 @@ class StringConverter(_BytesBased):
     def to_connect_data(
         self, topic: str, data: bytes | None, headers: Headers = None
     ) -> SchemaAndValue:
-        return _NO_TEXT if data is None else self._bytes.from_bytes(data)
+        if data is None:
+            return _NO_TEXT
+        if self._utf8:
+            return SchemaAndValue(OPTIONAL_STRING, str(data, "utf-8", "replace"))
+        return self._bytes.from_bytes(data)
 
 
 class ByteArrayConverter(_BytesBased):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,7 @@ from moldau.connect.chain import Chain, with_prefix
 from moldau.connect.machine.ids import Stage
 from moldau.connect.plugins import PLUGIN_VERSION, Plugins, checked_class
 from moldau.connect.runtime.failures import StepFailed
+from moldau.data.schema import SchemaAndValue
 
 _TIMESTAMP_TYPES = {0: CREATE_TIME, 1: LOG_APPEND_TIME, -1: NO_TIMESTAMP_TYPE}
 
@@ -157,36 +158,38 @@ class SinkConversion:
 
     def __init__(self, chain: Chain, converters: Converters) -> None:
         self._chain = chain
+        self._transforms = bool(chain)
         self._converters = converters
+        self._key = converters.key.to_connect_data
+        self._value = converters.value.to_connect_data
 
     def convert(self, record: ConsumerRecord[bytes, bytes]) -> SinkRecord | None:
         """None if a transform drops the record; StepFailed for what goes wrong."""
+        if self._transforms or record.headers:
+            return self._convert(record)
+        # The short way of most records; a failure takes the long one, which says what failed.
+        topic = record.topic
+        try:
+            key = self._key(topic, record.key)
+            value = self._value(topic, record.value)
+        except Exception:
+            return self._convert(record)
+        return _sink_record(record, key, value, ())
+
+    def _convert(self, record: ConsumerRecord[bytes, bytes]) -> SinkRecord | None:
         stage: Stage = Stage.KEY_CONVERTER
         plugin: object = self._converters.key
         try:
             topic = record.topic
             raw: Any = record.headers or None
-            key = self._converters.key.to_connect_data(topic, record.key, raw)
+            key = self._key(topic, record.key, raw)
             stage, plugin = Stage.VALUE_CONVERTER, self._converters.value
-            value = self._converters.value.to_connect_data(topic, record.value, raw)
+            value = self._value(topic, record.value, raw)
             headers: list[Header] = []
             if raw:
                 stage, plugin = Stage.HEADER_CONVERTER, self._converters.header
                 headers = self._headers(topic, raw)
-            timestamp = record.timestamp
-            made = SinkRecord(
-                topic,
-                record.partition,
-                record.offset,
-                key=key.value,
-                key_schema=key.schema,
-                value=value.value,
-                value_schema=value.schema,
-                timestamp=None if timestamp is None or timestamp < 0 else timestamp,
-                timestamp_type=_TIMESTAMP_TYPES.get(int(record.timestamp_type), NO_TIMESTAMP_TYPE),
-                headers=headers,
-            )
-            made.raw = record
+            made = _sink_record(record, key, value, headers)
             stage, plugin = Stage.TRANSFORMATION, self._chain
             return self._chain.apply(made)
         except Exception as error:
@@ -198,3 +201,26 @@ class SinkConversion:
             read = self._converters.header.to_connect_header(topic, key, data)
             found.append(Header(key, read.value, read.schema))
         return found
+
+
+def _sink_record(
+    record: ConsumerRecord[bytes, bytes],
+    key: SchemaAndValue,
+    value: SchemaAndValue,
+    headers: Sequence[Header],
+) -> SinkRecord:
+    timestamp = record.timestamp
+    made = SinkRecord(
+        record.topic,
+        record.partition,
+        record.offset,
+        key=key.value,
+        key_schema=key.schema,
+        value=value.value,
+        value_schema=value.schema,
+        timestamp=None if timestamp is None or timestamp < 0 else timestamp,
+        timestamp_type=_TIMESTAMP_TYPES.get(record.timestamp_type, NO_TIMESTAMP_TYPE),
+        headers=headers,
+    )
+    made.raw = record
+    return made
