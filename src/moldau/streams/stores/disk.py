@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from types import ModuleType
@@ -115,18 +115,26 @@ class Table:
 
     def write(self, transaction: Any, changes: Mapping[bytes, bytes | None]) -> None:
         """Apply changes; `None` deletes."""
-        puts = []
-        for key in sorted(changes):
-            value = changes[key]
+        puts: Any = sorted(changes.items())
+        sizes = set(map(len, changes))
+        if None in changes.values() or 0 in sizes or max(sizes, default=0) > _CUT:
+            # All of it first: what is deleted must not move the cursor that puts.
+            puts = list(self._placed(transaction, puts))
+        with transaction.cursor(db=self._db) as cursor:
+            cursor.putmulti(puts)
+
+    def _placed(
+        self, transaction: Any, changes: Iterable[tuple[bytes, bytes | None]]
+    ) -> Iterator[tuple[bytes, bytes]]:
+        """What is to be put, by its place; deletes what has no value."""
+        for key, value in changes:
             place = _physical(key)
             if value is None:
                 transaction.delete(place, db=self._db)
             elif place is key:
-                puts.append((key, value))
+                yield key, value
             else:
-                puts.append((place, len(key).to_bytes(4) + key + value))
-        with transaction.cursor(db=self._db) as cursor:
-            cursor.putmulti(puts)
+                yield place, len(key).to_bytes(4) + key + value
 
     def delete_before(self, transaction: Any, end: bytes) -> None:
         """Delete all entries whose key is smaller."""
