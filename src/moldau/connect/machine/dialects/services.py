@@ -266,26 +266,15 @@ SPLUNK = Dialect(
         **because("a PEM file is expected", "splunk.hec.ssl.trust.store.type"),
         **because(
             "a batch is written when it is put, and answered before the next",
-            "splunk.hec.ack.poll.* splunk.hec.event.timeout splunk.hec.http.keepalive "
+            "splunk.hec.ack.poll.threads splunk.hec.http.keepalive "
             "splunk.hec.max.http.connection.per.channel splunk.hec.total.channels "
-            "splunk.hec.max.outstanding.events splunk.hec.max.retries splunk.hec.threads "
+            "splunk.hec.max.retries splunk.hec.threads "
             "splunk.hec.backoff.threshhold.seconds splunk.hec.lb.poll.interval "
-            "splunk.hec.concurrent.queue.capacity splunk.flush.window "
-            "splunk.hec.enable.compression",
+            "splunk.hec.concurrent.queue.capacity splunk.flush.window",
         ),
         **because("validation is always on", "splunk.validation.disable"),
     },
-    missing=names("splunk.hec.ack.enabled splunk.hec.track.data"),
-    refused={
-        **refused("splunk.hec.raw.line.breaker splunk.hec.json.event.enrichment"),
-        **refused("splunk.header.custom splunk.header.index splunk.header.source"),
-        **refused("splunk.header.sourcetype splunk.header.host timestamp.*"),
-        **refused(
-            "splunk.header.support splunk.hec.json.event.formatted enable.timestamp.extraction "
-            "splunk.hec.auto.extract.timestamp",
-            "false",
-        ),
-    },
+    refused={**refused("timestamp.*"), **refused("enable.timestamp.extraction", "false")},
 )
 SYSLOG = Dialect(
     renamed={"syslog.listen.address": "syslog.host"},
