@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from moldau.connect.api import CheckedBy, ConfigDef, ConfigError, Importance, Kind, Range
-from moldau.connect.connectors.http.sink import check_url
+from moldau.connect.connectors.http.login import check_url
 from moldau.connect.connectors.splunk.machine.events import PARTS, EventRules, metas, pairs
 from moldau.connect.connectors.support.web import define_connection
 

@@ -58,21 +58,25 @@ HTTP_SINK = Dialect(
         **STORES,
         **because("TLS is as the system has it", "https.ssl.protocol https.ssl.enabled.protocols"),
     },
-    missing=names("retry.on.status.codes reporter.* report.errors.as"),
-    refused={
-        **refused("batch.key.pattern", "${key}"),
-        **refused("regex.patterns regex.replacements regex.separator http.proxy.* oauth2.*"),
-        **refused("https.ssl.key*"),
-    },
+    missing=names("reporter.* report.errors.as"),
+    refused=refused("http.proxy.* https.ssl.key*"),
 )
 
 
 def _aiven_login(text: str) -> dict[str, str]:
-    return {"auth.type": text.strip().upper()} if text.strip().lower() == "none" else {}
+    kind = text.strip().upper()
+    if kind == "OAUTH2":
+        return {"auth.type": kind, "oauth2.client.scope": ""}
+    return {"auth.type": kind} if kind == "NONE" else {}
 
 
 AIVEN_HTTP = Dialect(
-    renamed={"http.url": "http.api.url"},
+    renamed={
+        "http.url": "http.api.url",
+        "oauth2.access.token.url": "oauth2.token.url",
+        "oauth2.client.authorization.mode": "oauth2.client.auth.mode",
+        "oauth2.response.token.property": "oauth2.token.property",
+    },
     computed={
         "http.timeout": seconds("read.timeout.ms"),
         "http.authorization.type": _aiven_login,
@@ -84,7 +88,7 @@ AIVEN_HTTP = Dialect(
     no_effect=because(CLIENT, "kafka.retry.backoff.ms"),
     missing=names("http.headers.content.type"),
     refused={
-        **refused("http.headers.additional oauth2.* http.proxy.*"),
+        **refused("http.headers.additional http.proxy.*"),
         **refused("http.ssl.trust.all.certs", "false"),
     },
 )
