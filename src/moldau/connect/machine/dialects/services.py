@@ -189,14 +189,12 @@ MONGO_SOURCE = Dialect(
     },
     missing=names("heartbeat.interval.ms heartbeat.topic.name offset.partition.name"),
     refused={
-        **refused("pipeline", "[]"),
         **refused("change.stream.full.document.before.change", "default"),
         **refused("change.stream.show.expanded.events output.schema.infer.value", "false"),
         **refused("publish.full.document.only.tombstone.on.delete", "false"),
-        **refused("collation topic.suffix topic.namespace.map topic.mapper output.schema.*"),
-        **refused("topic.separator", "."),
+        **refused("collation topic.mapper output.schema.*"),
         **refused("startup.mode.timestamp.* startup.mode.copy.existing.pipeline"),
-        **refused("startup.mode.copy.existing.namespace.regex output.json.formatter"),
+        **refused("startup.mode.copy.existing.namespace.regex"),
         **refused("output.format.key output.format.value", "json"),
     },
 )
