@@ -132,6 +132,68 @@ def test_what_the_server_refuses_is_reported_or_fails(target: Target) -> None:
             sink.send("t", "x")
 
 
+def test_batches_by_key(target: Target) -> None:
+    config = {"batch_max_size": "2", "batch_key_pattern": "${topic}-${key}"}
+    with sink_for(target, **config) as sink:
+        sink.put([sink.record("t", f"{key}{n}", key=key) for n in range(3) for key in "ab"])
+    assert target.bodies == [b"a0,a1", b"b0,b1", b"a2", b"b2"]
+
+
+def test_replacements_in_records(target: Target) -> None:
+    config = {
+        "regex_patterns": r"(?<y>\d+)-(\d+)~secret", "regex_separator": "~",
+        "regex_replacements": "$2/${y}~${topic}:${key}",
+    }  # fmt: skip
+    with sink_for(target, **config) as sink:
+        sink.send("t", "2024-05 secret", key="a$1")
+    assert target.bodies == [b"05/2024 t:a$1"]
+    wrong = {"http.api.url": target.url, "regex.patterns": "a~b", "regex.replacements": "x"}
+    assert set(config_errors(SINK, wrong)) == {"regex.replacements"}
+
+
+@pytest.mark.parametrize("mode", ["header", "url"])
+def test_tokens_are_had_and_renewed(target: Target, mode: str) -> None:
+    config = {
+        "auth.type": "oauth2", "oauth2.token.url": f"{target.url}/token?x=1",
+        "oauth2.client.id": "me", "oauth2.client.secret": "s", "oauth2.client.scope": "write",
+        "oauth2.token.property": "id", "oauth2.client.headers": "X-A:1",
+        "oauth2.client.auth.mode": mode, "http.api.url": f"{target.url}/in", "topics": "t",
+    }  # fmt: skip
+    target.answers = [(200, {"id": "one"}), (200, {}), (401, {}), (200, {"id": "two"})]
+    with SinkDriver(SINK, config) as sink:
+        sink.send("t", "x")
+        sink.send("t", "y")
+    asked = [(path, headers.get("authorization")) for _, path, _, headers in target.requests]
+    login = "Basic bWU6cw==" if mode == "header" else None
+    assert asked == [
+        ("/token?x=1", login), ("/in", "Bearer one"), ("/in", "Bearer one"),
+        ("/token?x=1", login), ("/in", "Bearer two"),
+    ]  # fmt: skip
+    assert b"grant_type=client_credentials&scope=write" in target.bodies[0]
+    assert (b"client_id=me&client_secret=s" in target.bodies[0]) == (mode == "url")
+    del config["oauth2.token.url"]
+    assert set(config_errors(SINK, config)) == {"oauth2.token.url"}
+
+
+def test_which_answers_are_repeated(target: Target) -> None:
+    target.answers = [(404, {}), (404, {}), (503, {})]
+    config = {"retry_on_status_codes": "404,410-", "max_retries": "1", "retry_backoff_ms": "1"}
+    with sink_for(target, **config) as sink:
+        records = [sink.record("t", "a")]
+        with pytest.raises(RetriableError, match="404"):
+            sink.put(records)
+        sink.put(records)
+        assert "tried 2 times" in str(sink.errant[0][1])
+        with pytest.raises(RetriableError, match="503"):
+            sink.send("t", "b")
+    with sink_for(target, retry_on_status_codes="429") as sink:
+        target.answers = [(503, {})]
+        sink.send("t", "c")
+        assert "503" in str(sink.errant[0][1])
+    wrong = {"http.api.url": target.url, "retry.on.status.codes": "4xx"}
+    assert set(config_errors(SINK, wrong)) == {"retry.on.status.codes"}
+
+
 def test_records_without_a_value(target: Target) -> None:
     with sink_for(target, "/items/${key}", behavior_on_null_values="delete") as sink:
         sink.send("t", "x", key="1")

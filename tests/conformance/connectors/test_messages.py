@@ -1,4 +1,4 @@
-"""MQTT with mosquitto, syslog with logger and rsyslog, Splunk, InfluxDB, and redrive."""
+"""MQTT with mosquitto, syslog with logger and rsyslog, InfluxDB, and redrive."""
 
 from __future__ import annotations
 
@@ -141,21 +141,6 @@ def test_syslog_messages_of_the_specification() -> None:
     frames = Frames()
     assert frames.take(b"5 hello<13>a") == [b"hello"]
     assert frames.take(b"bc\n<13>d") == [b"<13>abc"]
-
-
-def test_events_for_splunk(target: Target) -> None:
-    config = {
-        "splunk.hec.uri": target.url, "splunk.hec.token": "t0ken", "splunk.indexes": "main",
-        "topics": "t", "splunk.hec.max.batch.size": "2",
-    }  # fmt: skip
-    with SinkDriver("com.splunk.kafka.connect.SplunkSinkConnector", config) as sink:
-        records = [sink.record("t", {"n": n}, timestamp=1500) for n in range(3)]
-        sink.put(records)
-    assert [path for _, path, *_ in target.requests] == ["/services/collector/event"] * 2
-    assert target.requests[0][3]["authorization"] == "Splunk t0ken"
-    first = json.loads(target.bodies[0].splitlines()[0])
-    assert (first["event"], first["index"], first["time"]) == ({"n": 0}, "main", 1.5)
-    assert first["fields"]["kafka_offset"] == "0"
 
 
 def test_points_for_influxdb(target: Target) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from moldau.connect.api import ConnectError, RetriableError
+from moldau.connect.connectors.mongodb.machine.changes import simplified, topic_name
 from moldau.data import builders, logical
 from moldau.data.struct import Struct
 from moldau.testing.connect import SinkDriver, SourceDriver, config_errors
@@ -242,6 +243,62 @@ def test_a_collection_is_read_in_the_order_of_its_ids_and_on(site: Site) -> None
         assert [json.loads(each.value) for each in task.poll_until(1)] == [
             {"_id": 7, "item": "while nobody read"}
         ]
+
+
+def test_forms_of_json_and_names_of_topics(site: Site) -> None:
+    import bson
+
+    at = datetime.datetime(2026, 11, 1, tzinfo=datetime.UTC)
+    oid = bson.ObjectId("507f1f77bcf86cd799439011")
+    document = {"_id": oid, "at": at, "n": 1, "raw": b"ab", "sub": {"x": [1.5]}}
+    site.client[site.name]["orders"].insert_one(document)
+    config = {
+        "poll_by_field": "_id", "publish_full_document_only": "true", "topic_prefix": "p",
+        "topic_suffix": "s", "topic_separator": "-",
+    }  # fmt: skip
+    formatters = "com.mongodb.kafka.connect.source.json.formatter."
+    with source(site, output_json_formatter=f"{formatters}SimplifiedJson", **config) as task:
+        (found,) = task.poll_until(1)
+    # FerretDB has no decimals.
+    assert simplified({"price": bson.Decimal128("1.50")}) == {"price": "1.50"}
+    assert found.topic == f"p-{site.name}-orders-s"
+    assert json.loads(found.key) == {"_id": str(oid)}
+    assert json.loads(found.value) == {
+        "_id": str(oid), "at": "2026-11-01T00:00:00Z", "n": 1, "raw": "YWI=",
+        "sub": {"x": [1.5]},
+    }  # fmt: skip
+    mapped = json.dumps({f"{site.name}.orders": "named", "*": "rest"})
+    with source(
+        site, output_json_formatter="ExtendedJson", topic_namespace_map=mapped, **config
+    ) as task:
+        (found,) = task.poll_until(1)
+    assert found.topic == "p-named-s"
+    assert json.loads(found.value)["n"] == {"$numberInt": "1"}
+    assert json.loads(found.value)["_id"] == {"$oid": str(oid)}
+
+
+@pytest.mark.parametrize(
+    ("mapped", "topic"),
+    [
+        ({}, "db.c"), ({"db": "x"}, "x.c"), ({"db": "x", "db.c": "y"}, "y"), ({"*": "z"}, "z"),
+        ({"other": "x"}, "db.c"),
+    ],
+)  # fmt: skip
+def test_topics_by_namespace(mapped: dict[str, str], topic: str) -> None:
+    given = {"prefix": "", "suffix": "", "separator": "."}
+    assert topic_name("db", "c", mapped=mapped, **given) == topic
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"topic.namespace.map": "[]"}, {"topic.namespace.map": '{"/x.*/": "y"}'},
+        {"output.json.formatter": "Own"}, {"pipeline": "{}"}, {"pipeline": "no"},
+        {"pipeline": '[{"$match": {}}]', "startup.mode": "copy_existing"},
+    ],
+)  # fmt: skip
+def test_wrong_settings_of_the_source_are_named(wrong: dict[str, str]) -> None:
+    assert set(config_errors(SOURCE, wrong)) == {next(iter(wrong))}
 
 
 def test_documents_of_one_moment_are_not_lost_between_polls(site: Site) -> None:

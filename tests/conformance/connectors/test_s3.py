@@ -8,9 +8,11 @@ import io
 import json
 from typing import Any
 
+import fastavro
+import pyarrow.parquet
 import pytest
 
-from moldau.connect.api import ConnectError, DataError, RetriableError
+from moldau.connect.api import ConnectError, DataError, Header, RetriableError
 from moldau.data import builders, logical
 from moldau.data.schema import Schema
 from moldau.data.struct import Struct
@@ -188,6 +190,79 @@ def test_gzip_bytes_and_null_values(bucket: Bucket) -> None:
         assert [str(error) for _, error in sink.errant] == [
             "record orders-0@0 has no value, and behavior.on.null.values is fail"
         ]
+
+
+@pytest.mark.parametrize("codec", ["deflate", "bzip2", "snappy"])
+def test_codecs_of_avro(bucket: Bucket, codec: str) -> None:
+    narrow = builders.struct({"id": builders.INT32}, name="Narrow")
+    with bucket.sink(flush_size="1", format_class="AvroFormat", avro_codec=codec) as sink:
+        send(sink, Struct(narrow, {"id": 1}), schema=narrow)
+    ((path, data),) = bucket.objects().items()
+    assert path.endswith("0.avro")
+    reader = fastavro.reader(io.BytesIO(data))
+    assert (reader.codec, list(reader)) == (codec, [{"id": 1}])
+
+
+@pytest.mark.parametrize(("codec", "extension"), [("none", ""), ("gzip", ".gz"), ("zstd", ".zstd")])
+def test_codecs_of_parquet(bucket: Bucket, codec: str, extension: str) -> None:
+    narrow = builders.struct({"id": builders.INT32}, name="Narrow")
+    with bucket.sink(flush_size="1", format_class="ParquetFormat", parquet_codec=codec) as sink:
+        send(sink, Struct(narrow, {"id": 1}), schema=narrow)
+    ((path, data),) = bucket.objects().items()
+    assert path.endswith(f"0000{extension}.parquet")
+    column = pyarrow.parquet.ParquetFile(io.BytesIO(data)).metadata.row_group(0).column(0)
+    assert column.compression == {"none": "UNCOMPRESSED"}.get(codec, codec.upper())
+
+
+def test_separators_levels_and_extensions(bucket: Bucket) -> None:
+    config = {
+        "format_class": "ByteArrayFormat", "format_bytearray_extension": ".raw",
+        "format_bytearray_separator": "##", "s3_compression_type": "gzip",
+        "s3_compression_level": "9", "flush_size": "2",
+    }  # fmt: skip
+    with bucket.sink(**config) as sink:
+        send(sink, b"a", b"b")
+    ((path, data),) = bucket.objects().items()
+    assert path.endswith(".raw.gz")
+    assert gzip.decompress(data) == b"a##b##"
+    assert data[8] == 2  # The mark of the best compression.
+
+
+@pytest.mark.parametrize(
+    ("compatibility", "stored"),
+    [("BACKWARD", [1, 3]), ("FULL", [1, 3]), ("FORWARD", [3]), ("NONE", [1, 1, 1])],
+)
+def test_versions_of_schemas_are_projected(
+    bucket: Bucket, compatibility: str, stored: list[int]
+) -> None:
+    fields = {"id": builders.INT32}
+    old = builders.struct(fields, name="V", version=1)
+    new = builders.struct({**fields, "more": builders.OPTIONAL_STRING}, name="V", version=2)
+    config = {"format_class": "AvroFormat", "schema_compatibility": compatibility}
+    with bucket.sink(flush_size="3", **config) as sink:
+        for schema in (old, new, old, new):
+            send(sink, Struct(schema, {"id": 1}), schema=schema)
+    found = [list(fastavro.reader(io.BytesIO(data))) for data in bucket.objects().values()]
+    assert [len(each) for each in found] == stored
+
+
+def test_keys_and_headers_are_stored_beside_values(bucket: Bucket) -> None:
+    config = {
+        "store_kafka_keys": "true", "store_kafka_headers": "true", "flush_size": "1",
+        "headers_format_class": "io.confluent.connect.s3.format.json.JsonFormat",
+    }  # fmt: skip
+    with bucket.sink(**config) as sink:
+        headers = [Header("a", "x"), Header("b", b"y"), Header("c", None)]
+        send(sink, {"n": 1}, key="k", key_schema=builders.STRING, headers=headers)
+        send(sink, {"n": 2})
+        assert "has no key" in str(sink.errant[0][1])
+    stem = "topics/orders/partition=0/orders+0+0000000000"
+    found = bucket.objects()
+    assert set(found) == {f"{stem}.json", f"{stem}.keys.avro", f"{stem}.headers.json"}
+    assert list(fastavro.reader(io.BytesIO(found[f"{stem}.keys.avro"]))) == ["k"]
+    assert json.loads(found[f"{stem}.headers.json"]) == [
+        {"key": "a", "value": "x"}, {"key": "b", "value": "y"}, {"key": "c", "value": None},
+    ]  # fmt: skip
 
 
 def test_a_storage_that_is_away_is_tried_again_and_loses_nothing(bucket: Bucket) -> None:

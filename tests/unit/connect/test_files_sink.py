@@ -55,7 +55,7 @@ class ShelfTask(FilesSinkTask):
         return CONFIG.parse(props)
 
     def open_storage(self, config: dict[str, Any]) -> tuple[Storage, Format]:
-        return self.shelf, make_format(config["format.class"], "none")
+        return self.shelf, make_format(config["format.class"])
 
 
 class Runner:

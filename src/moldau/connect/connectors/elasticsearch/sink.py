@@ -71,6 +71,8 @@ CONFIG: Final = (
     .define("write.method", Kind.STRING, "insert", group="Data Conversion",
             validator=OneOf(("insert", "upsert"), ignore_case=True),
             doc="insert: a document is replaced; upsert: its fields are merged")
+    .define("compact.map.entries", Kind.BOOLEAN, True, group="Data Conversion",
+            doc="Whether a map is an object; otherwise it is a list of entries with key and value")
     .define("external.version.header", Kind.STRING, "", group="Data Conversion",
             doc="Header with the version of a document, instead of the offset")
 )  # fmt: skip
@@ -127,6 +129,7 @@ class ElasticsearchSinkTask(SinkTask):
             config["behavior.on.null.values"].lower(),
             config["type.name"] if is_old else None,
             config["external.version.header"] or None,
+            config["compact.map.entries"],
         )
 
     def _request(
@@ -193,7 +196,7 @@ class ElasticsearchSinkTask(SinkTask):
         # 400: it exists already.
         self._request("PUT", path, b"{}", taken=(400,))
         if schema is not None and schema.type is Type.STRUCT:
-            body = json.dumps(rules.mapping(schema)).encode()
+            body = json.dumps(rules.mapping(schema, compact_maps=how.compact_maps)).encode()
             place = f"{path}/_mapping"
             if how.type_name is not None:
                 place += f"/{quote(how.type_name)}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from moldau.connect.api import (
@@ -14,8 +14,14 @@ from moldau.connect.api import (
     OneOf,
     Range,
 )
-from moldau.connect.connectors.files.formats import make_format
+from moldau.connect.connectors.files.formats import (
+    AVRO_CODECS,
+    PARQUET_CODECS,
+    FormatOptions,
+    make_format,
+)
 from moldau.connect.connectors.files.machine.partitioners import make_extractor, make_partitioner
+from moldau.connect.connectors.files.machine.rotation import COMPATIBILITIES
 from moldau.connect.connectors.files.machine.zones import offset_ms_of
 
 
@@ -35,6 +41,19 @@ def define_storage(config: ConfigDef, *, format_class: str = "JsonFormat") -> Co
                 importance=Importance.LOW, group="Connector", doc="Digits of offsets in file names")
         .define("format.class", Kind.STRING, format_class, importance=Importance.HIGH,
                 group="Storage", doc="JsonFormat, AvroFormat, ParquetFormat, ByteArrayFormat")
+        .define("avro.codec", Kind.STRING, "null", validator=OneOf(AVRO_CODECS), group="Storage",
+                doc="Compression of Avro files: null, deflate, bzip2 or snappy")
+        .define("parquet.codec", Kind.STRING, "snappy", validator=OneOf(PARQUET_CODECS),
+                group="Storage", doc="That of Parquet files: none, snappy, gzip, brotli, lz4, zstd")
+        .define("format.bytearray.extension", Kind.STRING, ".bin", group="Storage",
+                doc="The extension of files of ByteArrayFormat")
+        .define("format.bytearray.separator", Kind.STRING, None, group="Storage",
+                doc="What follows each value in them, and in those of StringFormat; empty: a line "
+                "feed")
+        .define("schema.compatibility", Kind.STRING, "NONE", group="Storage",
+                validator=OneOf(COMPATIBILITIES, ignore_case=True),
+                doc="NONE: another schema begins a new file. BACKWARD, FULL: a newer version does, "
+                "values of older ones are projected to it; FORWARD: an older version does")
         .define("partitioner.class", Kind.STRING, "DefaultPartitioner", importance=Importance.HIGH,
                 group="Partitioner",
                 doc="DefaultPartitioner, FieldPartitioner, TimeBasedPartitioner, "
@@ -58,6 +77,18 @@ def define_storage(config: ConfigDef, *, format_class: str = "JsonFormat") -> Co
     )  # fmt: skip
 
 
+def format_options(config: Mapping[str, Any], compression: str) -> FormatOptions:
+    """`compression` is the name of the storage's setting."""
+    return FormatOptions(
+        compression=config[compression],
+        level=config.get("s3.compression.level", -1),
+        avro_codec=config["avro.codec"],
+        parquet_codec=config["parquet.codec"],
+        bytes_extension=config["format.bytearray.extension"],
+        separator=config["format.bytearray.separator"] or "\n",
+    )
+
+
 def check_storage(values: Sequence[ConfigValue], compression: str) -> None:
     """Add errors that only several settings together show; `compression` is the name of one."""
     if any(each.errors for each in values):
@@ -66,7 +97,7 @@ def check_storage(values: Sequence[ConfigValue], compression: str) -> None:
     by_name = {each.name: each for each in values}
 
     def check_format(config: dict[str, Any]) -> object:
-        return make_format(config["format.class"], config[compression])
+        return make_format(config["format.class"], format_options(config, compression))
 
     def check_zone(config: dict[str, Any]) -> object:
         return offset_ms_of(config["timezone"])

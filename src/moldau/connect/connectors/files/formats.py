@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Final, Protocol
 
 from moldau.connect.api import ConfigError, SinkRecord
@@ -22,6 +23,16 @@ _SHORT: Final = {
     "bytearrayformat": "bytes",
     "stringformat": "text",
 }
+AVRO_CODECS: Final = ("null", "deflate", "bzip2", "snappy")
+_PARQUET: Final = {
+    "none": ".parquet",
+    "snappy": ".snappy.parquet",
+    "gzip": ".gz.parquet",
+    "brotli": ".br.parquet",
+    "lz4": ".lz4.parquet",
+    "zstd": ".zstd.parquet",
+}
+PARQUET_CODECS: Final = tuple(_PARQUET)
 
 
 class Format(Protocol):
@@ -32,58 +43,80 @@ class Format(Protocol):
     def read(self, data: bytes) -> Iterator[SchemaAndValue]: ...
 
 
-def make_format(name: str, compression: str, *, extension: str | None = None) -> Format:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FormatOptions:
+    """`compression` and `level` are for JSON, bytes and texts, which have none of their own."""
+
+    compression: str = "none"
+    level: int = -1
+    avro_codec: str = "null"
+    parquet_codec: str = "snappy"
+    bytes_extension: str = ".bin"
+    separator: str = "\n"
+
+    def zipped(self, data: bytes) -> bytes:
+        if not self.is_gzip:
+            return data
+        # Without the time: the same records give the same file.
+        return gzip.compress(data, 6 if self.level < 0 else self.level, mtime=0)
+
+    def unzipped(self, data: bytes) -> bytes:
+        return gzip.decompress(data) if self.is_gzip else data
+
+    @property
+    def is_gzip(self) -> bool:
+        return self.compression == "gzip"
+
+
+DEFAULTS: Final = FormatOptions()
+
+
+def make_format(name: str, options: FormatOptions = DEFAULTS) -> Format:
     """`name` is a class name, Java's or the short one (JsonFormat), or json, avro, parquet..."""
     short = name.rpartition(".")[2].lower()
     match _SHORT.get(short, short):
         case "json":
-            return JsonFormat(gzipped=compression == "gzip")
+            return JsonFormat(options)
         case "avro":
-            return AvroFormat()
+            return AvroFormat(options)
         case "parquet":
-            return ParquetFormat()
+            return ParquetFormat(options)
         case "bytes":
-            return LinesFormat(extension or ".bin", gzipped=compression == "gzip")
+            return LinesFormat(options.bytes_extension, options)
         case "text":
-            return LinesFormat(extension or ".txt", gzipped=compression == "gzip")
+            return LinesFormat(".txt", options)
     raise ConfigError.invalid(
         "format.class", name, "must be JsonFormat, AvroFormat, ParquetFormat or ByteArrayFormat"
     )
 
 
-def _zipped(data: bytes, gzipped: bool) -> bytes:
-    # Without the time: the same records give the same file.
-    return gzip.compress(data, mtime=0) if gzipped else data
-
-
 class JsonFormat:
-    def __init__(self, *, gzipped: bool) -> None:
-        self._gzipped = gzipped
-        self.extension = ".json.gz" if gzipped else ".json"
+    def __init__(self, options: FormatOptions = DEFAULTS) -> None:
+        self._options = options
+        self.extension = ".json.gz" if options.is_gzip else ".json"
 
     def write(self, schema: Schema | None, records: Sequence[SinkRecord]) -> bytes:
         lines = [json_bytes(record.value) for record in records]
-        return _zipped(b"\n".join(lines) + b"\n", self._gzipped)
+        return self._options.zipped(b"\n".join(lines) + b"\n")
 
     def read(self, data: bytes) -> Iterator[SchemaAndValue]:
-        text = gzip.decompress(data) if self._gzipped else data
-        for line in text.splitlines():
+        for line in self._options.unzipped(data).splitlines():
             if line.strip():
                 yield SchemaAndValue(None, json_text.parse(line))
 
 
 class LinesFormat:
-    """Bytes or texts, one a line."""
+    """Bytes or texts, one a line, or with another separator behind each."""
 
-    def __init__(self, extension: str, *, gzipped: bool) -> None:
-        self._gzipped = gzipped
-        self.extension = extension + (".gz" if gzipped else "")
+    def __init__(self, extension: str, options: FormatOptions = DEFAULTS) -> None:
+        self._options = options
+        self._separator = options.separator.encode()
+        self.extension = extension + (".gz" if options.is_gzip else "")
 
     def write(self, schema: Schema | None, records: Sequence[SinkRecord]) -> bytes:
-        return _zipped(b"".join([self._line(record) for record in records]), self._gzipped)
+        return self._options.zipped(b"".join([self._line(record) for record in records]))
 
-    @staticmethod
-    def _line(record: SinkRecord) -> bytes:
+    def _line(self, record: SinkRecord) -> bytes:
         value = record.value
         if isinstance(value, str):
             value = value.encode()
@@ -92,17 +125,16 @@ class LinesFormat:
                 f"record {record.topic}-{record.partition}@{record.offset} is neither bytes nor "
                 "text: set value.converter to ByteArrayConverter"
             )
-        return bytes(value) + b"\n"
+        return bytes(value) + self._separator
 
     def read(self, data: bytes) -> Iterator[SchemaAndValue]:
-        text = gzip.decompress(data) if self._gzipped else data
-        for line in text.split(b"\n"):
+        for line in self._options.unzipped(data).split(self._separator):
             if line:
                 yield SchemaAndValue(None, line)
 
 
-def _needs_struct(schema: Schema | None, what: str) -> Schema:
-    if schema is None or schema.type is not Type.STRUCT:
+def _needs_schema(schema: Schema | None, what: str, *, struct: bool = False) -> Schema:
+    if schema is None or (struct and schema.type is not Type.STRUCT):
         raise DataError(
             f"{what} files need values with a schema: Avro, JSON Schema, Protobuf, or JSON with "
             "schemas.enable=true"
@@ -113,21 +145,25 @@ def _needs_struct(schema: Schema | None, what: str) -> Schema:
 class AvroFormat:
     extension = ".avro"
 
-    def __init__(self) -> None:
+    def __init__(self, options: FormatOptions = DEFAULTS) -> None:
         from moldau.data.avro.connect_data import AvroData
 
         self._data = AvroData()
+        self._codec = options.avro_codec
 
     def write(self, schema: Schema | None, records: Sequence[SinkRecord]) -> bytes:
         from moldau.data.avro.from_connect import avro_value
 
-        struct = _needs_struct(schema, "Avro")
-        avro = self._data.avro_schema(struct)
+        given = _needs_schema(schema, "Avro")
+        avro = self._data.avro_schema(given)
         out = io.BytesIO()
         writer = library("fastavro").writer
-        values = [avro_value(struct, avro, record.value) for record in records]
+        values = [avro_value(given, avro, record.value) for record in records]
         # The mark between blocks comes from the contents, so that a file can be written again.
-        writer(out, json_text.parse(avro.resolved_text), values, sync_marker=b"moldau-connect--")
+        writer(
+            out, json_text.parse(avro.resolved_text), values, self._codec,
+            sync_marker=b"moldau-connect--",
+        )  # fmt: skip
         return out.getvalue()
 
     def read(self, data: bytes) -> Iterator[SchemaAndValue]:
@@ -141,12 +177,14 @@ class AvroFormat:
 
 
 class ParquetFormat:
-    extension = ".snappy.parquet"
+    def __init__(self, options: FormatOptions = DEFAULTS) -> None:
+        self._codec = options.parquet_codec
+        self.extension = _PARQUET[self._codec]
 
     def write(self, schema: Schema | None, records: Sequence[SinkRecord]) -> bytes:
         from moldau.data import arrow
 
-        struct = _needs_struct(schema, "Parquet")
+        struct = _needs_schema(schema, "Parquet", struct=True)
         pa, parquet = library("pyarrow"), library("pyarrow.parquet")
         columns = [
             arrow.arrow_array(field.schema, [record.value.get(field.name) for record in records])
@@ -154,7 +192,7 @@ class ParquetFormat:
         ]
         table = pa.Table.from_arrays(columns, schema=arrow.arrow_schema(struct))
         out = io.BytesIO()
-        parquet.write_table(table, out, compression="snappy")
+        parquet.write_table(table, out, compression=self._codec)
         return out.getvalue()
 
     def read(self, data: bytes) -> Iterator[SchemaAndValue]:

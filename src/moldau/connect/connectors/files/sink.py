@@ -51,6 +51,8 @@ class FilesSinkTask(SinkTask):
             config["flush.size"],
             config["rotate.interval.ms"],
             config["rotate.schedule.interval.ms"],
+            config["schema.compatibility"].upper(),
+            config.get("store.kafka.keys", False),
         )
         self._partitioner = make_partitioner(config, offset_ms_of(config["timezone"]))
         self._timestamp = make_extractor(config)
@@ -96,12 +98,19 @@ class FilesSinkTask(SinkTask):
             )
             return
         try:
+            self.check(record)
             complete = files.is_complete_before(record, now_ms)
         except DataError as error:
             self._refuse(record, error)
             return
         if complete:
             self._store(at, files)
+        else:
+            try:
+                record = files.fitted(record, now_ms)
+            except DataError as error:
+                self._refuse(record, error)
+                return
         if files.take(record, now_ms):
             self._store(at, files)
 
@@ -125,15 +134,24 @@ class FilesSinkTask(SinkTask):
                 self.context.offset({at: first})
 
     def _store(self, at: TopicPartition, files: PartitionFiles) -> None:
-        found = [
-            (self._path(at, each), self._format.write(each.schema, each.records))
-            for each in files.open_files()
-        ]
+        found = []
+        for each in files.open_files():
+            path = self._path(at, each)
+            data = self._format.write(each.schema, each.records)
+            found.append((f"{path}{self._format.extension}", data))
+            found += [(f"{path}{ending}", more) for ending, more in self.beside(each)]
         if found:
             self.store_files(at, found)
         offset = files.stored()
         if offset is not None:
             self._committed[at] = offset
+
+    def beside(self, file: OpenFile) -> Sequence[tuple[str, bytes]]:
+        """What is stored with a file: the end of a name, and contents."""
+        return ()
+
+    def check(self, record: SinkRecord) -> None:
+        """DataError for a record that cannot be stored."""
 
     def store_files(self, at: TopicPartition, files: Sequence[tuple[str, bytes]]) -> None:
         """Store the files of a partition that are complete together, as path and contents."""
@@ -148,8 +166,8 @@ class FilesSinkTask(SinkTask):
 
     def _path(self, at: TopicPartition, file: OpenFile) -> str:
         parts = [self._config["topics.dir"], file.records[0].topic, file.folder]
-        folder = self._config["directory.delim"].join([*parts, self.name_of(at, file)])
-        return f"{folder.removeprefix('/')}{self._format.extension}"
+        path: str = self._config["directory.delim"].join([*parts, self.name_of(at, file)])
+        return path.removeprefix("/")
 
     def pre_commit(
         self, offsets: Mapping[TopicPartition, OffsetAndMetadata]

@@ -25,7 +25,7 @@ from moldau.connect.api import (
     SinkTask,
     TopicPartition,
 )
-from moldau.connect.connectors.files.config import check_storage, define_storage
+from moldau.connect.connectors.files.config import check_storage, define_storage, format_options
 from moldau.connect.connectors.files.formats import Format, make_format
 from moldau.connect.connectors.files.machine.rotation import OpenFile
 from moldau.connect.connectors.files.sink import FilesSinkTask, Storage
@@ -82,7 +82,9 @@ class HdfsSinkTask(FilesSinkTask):
         self._delimiter: str = config["file.delim"]
         self._top = _absolute(config["topics.dir"])
         self._logs = _absolute(config["logs.dir"])
-        return self._files_of, make_format(config["format.class"], config["hdfs.compression.type"])
+        return self._files_of, make_format(
+            config["format.class"], format_options(config, "hdfs.compression.type")
+        )
 
     # Names.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import threading
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -11,32 +12,40 @@ from urllib.parse import urlsplit
 from moldau.connect.api import (
     CheckedBy,
     ConfigDef,
+    ConfigError,
+    ConfigValue,
     ConnectError,
     DataError,
     Importance,
     Kind,
+    NonEmpty,
     OneOf,
     Range,
     RetriableError,
     SinkRecord,
     SinkTask,
 )
+from moldau.connect.connectors.http.login import Tokens, check_url, define_oauth2, headers_of
 from moldau.connect.connectors.http.machine import bodies
 from moldau.connect.connectors.http.machine.bodies import BodyRules, Request
 from moldau.connect.connectors.support.plain import PlainSink
-from moldau.connect.connectors.support.web import WebClient, basic, define_connection, plain
+from moldau.connect.connectors.support.web import (
+    Answer,
+    WebClient,
+    basic,
+    define_connection,
+    plain,
+)
 
 logger = logging.getLogger(__name__)
 
 
-def check_url(key: str, value: Any) -> None:
-    parts = urlsplit(str(value))
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError("must begin with http://HOST or https://HOST")
+def _check_statuses(key: str, value: Any) -> None:
+    bodies.statuses(value)
 
 
 CONFIG: Final = (
-    define_connection(ConfigDef())
+    define_oauth2(define_connection(ConfigDef()))
     .define("http.api.url", Kind.STRING, importance=Importance.HIGH, group="HTTP",
             validator=CheckedBy(check_url, "a URL"),
             doc="Address; ${topic} and ${key} are replaced")
@@ -46,8 +55,8 @@ CONFIG: Final = (
             doc="Headers NAME:VALUE, separated by header.separator")
     .define("header.separator", Kind.STRING, "|", group="HTTP", doc="Between headers")
     .define("auth.type", Kind.STRING, "NONE", group="HTTP",
-            validator=OneOf(("NONE", "BASIC", "BEARER"), ignore_case=True),
-            doc="NONE, BASIC or BEARER")
+            validator=OneOf(("NONE", "BASIC", "BEARER", "OAUTH2"), ignore_case=True),
+            doc="NONE, BASIC, BEARER or OAUTH2")
     .define("connection.user", Kind.STRING, "", group="HTTP", doc="User of BASIC")
     .define("connection.password", Kind.PASSWORD, None, group="HTTP",
             doc="Password of BASIC, or token of BEARER")
@@ -57,9 +66,17 @@ CONFIG: Final = (
             doc="How many records one request has")
     .define("batch.json.as.array", Kind.BOOLEAN, False, group="Batches",
             doc="Whether a request is a JSON array of its records")
+    .define("batch.key.pattern", Kind.STRING, "someKey", group="Batches",
+            doc="Records of one request have the same; ${topic} and ${key} are replaced")
     .define("batch.prefix", Kind.STRING, "", group="Batches", doc="In front of the records")
     .define("batch.suffix", Kind.STRING, "", group="Batches", doc="Behind the records")
     .define("batch.separator", Kind.STRING, ",", group="Batches", doc="Between the records")
+    .define("regex.patterns", Kind.STRING, "", group="Replacements",
+            doc="What is replaced in each record, separated by regex.separator")
+    .define("regex.replacements", Kind.STRING, "", group="Replacements",
+            doc="What with; ${topic} and ${key} are those of the record")
+    .define("regex.separator", Kind.STRING, "~", validator=NonEmpty(), group="Replacements",
+            doc="Between patterns, and between replacements")
     .define("behavior.on.null.values", Kind.STRING, "ignore", group="Errors",
             validator=OneOf(("ignore", "delete", "fail"), ignore_case=True),
             doc="What a record without a value does; delete: a DELETE request")
@@ -67,7 +84,10 @@ CONFIG: Final = (
             validator=OneOf(("fail", "log", "ignore"), ignore_case=True),
             doc="What a refused request does, if records are not reported")
     .define("max.retries", Kind.INT, 10, validator=Range(0), group="Errors",
-            doc="How often a request is repeated before the task fails")
+            doc="How often a request is repeated before it counts as refused")
+    .define("retry.on.status.codes", Kind.STRING, "408,429,500,502-504", group="Errors",
+            validator=CheckedBy(_check_statuses, "404,500-502,510-"),
+            doc="Which answers are repeated")
     .define("retry.backoff.ms", Kind.INT, 3000, validator=Range(0), group="Errors",
             doc="How long to wait before that")
 )  # fmt: skip
@@ -76,6 +96,20 @@ CONFIG: Final = (
 class HttpSinkConnector(PlainSink):
     DESCRIPTION = "Records to requests over HTTP"
     SETTINGS = CONFIG
+
+    def validate(self, props: Mapping[str, str]) -> list[ConfigValue]:
+        values = super().validate(props)
+        if any(each.errors for each in values):
+            return values
+        by_name = {each.name: each for each in values}
+        config = {name: each.value for name, each in by_name.items()}
+        if config["auth.type"].upper() == "OAUTH2" and not config["oauth2.token.url"]:
+            by_name["oauth2.token.url"].errors.append("oauth2.token.url must be set with OAUTH2")
+        try:
+            _replacements(config)
+        except ConfigError as error:
+            by_name[error.key or "regex.patterns"].errors.append(str(error))
+        return values
 
     def task_class(self) -> type[SinkTask]:
         return HttpSinkTask
@@ -100,12 +134,14 @@ def client_of(config: Mapping[str, Any], url: str, key: str) -> WebClient:
     )
 
 
-def headers_of(config: Mapping[str, Any]) -> dict[str, str]:
-    found = {}
-    for each in filter(None, config["headers"].split(config["header.separator"])):
-        name, _, value = each.partition(":")
-        found[name.strip()] = value.strip()
-    return found
+def _replacements(config: Mapping[str, Any]) -> tuple[tuple[re.Pattern[str], str], ...]:
+    texts = config["regex.replacements"]
+    try:
+        return bodies.replacements(config["regex.patterns"], texts, config["regex.separator"])
+    except ConfigError:
+        raise
+    except ValueError as error:
+        raise ConfigError.invalid("regex.replacements", texts, str(error)) from None
 
 
 class HttpSinkTask(SinkTask):
@@ -113,8 +149,9 @@ class HttpSinkTask(SinkTask):
         super().__init__()
         self._failures = 0
         self._stopped = threading.Event()
-        #: How far the records that are being put are done, for when they come again.
-        self._done = 0
+        self._tokens: Tokens | None = None
+        #: Which of the records that are being put are done, for when they come again.
+        self._done: set[tuple[str, int, int]] = set()
         self._first: tuple[str, int, int] | None = None
 
     def start(self, props: Mapping[str, str]) -> None:
@@ -123,7 +160,10 @@ class HttpSinkTask(SinkTask):
         self._client = client_of(config, url, "http.api.url")
         parts = urlsplit(url)
         path = parts.path + (f"?{parts.query}" if parts.query else "")
-        self._headers = headers_of(config)
+        if config["auth.type"].upper() == "OAUTH2":
+            self._tokens = Tokens(config)
+        self._retried = bodies.statuses(config["retry.on.status.codes"])
+        self._headers = headers_of(config["headers"], config["header.separator"])
         as_json = config["request.body.format"].lower() == "json"
         if as_json or config["batch.json.as.array"]:
             self._headers.setdefault("Content-Type", "application/json")
@@ -135,14 +175,16 @@ class HttpSinkTask(SinkTask):
             config["batch.suffix"],
             config["batch.separator"],
             as_json,
+            config["batch.key.pattern"],
+            _replacements(config),
         )
 
     def put(self, records: Sequence[SinkRecord]) -> None:
         if not records:
             return
-        place = (records[0].topic, records[0].original_partition, records[0].original_offset)
+        place = _place(records[0])
         if place != self._first:
-            self._first, self._done = place, 0
+            self._first, self._done = place, set()
         try:
             self._put_rest(records)
         except RetriableError as error:
@@ -155,23 +197,24 @@ class HttpSinkTask(SinkTask):
         self._first = None
 
     def _put_rest(self, records: Sequence[SinkRecord]) -> None:
-        """Continue after what was sent before a failure."""
+        """Continue with what was not sent before a failure."""
         run: list[SinkRecord] = []
-        for record in records[self._done :]:
+        for record in records:
+            if _place(record) in self._done:
+                continue
             if record.value is None:
                 self._send_all(run)
                 run = []
                 self._without_value(record)
-                self._done += 1
+                self._done.add(_place(record))
             else:
                 run.append(record)
         self._send_all(run)
 
     def _send_all(self, records: Sequence[SinkRecord]) -> None:
-        if records:
-            for request in bodies.requests(self._rules, records):
-                self._send(self._config["request.method"].upper(), request)
-                self._done += len(request.records)
+        for request in bodies.requests(self._rules, records):
+            self._send(self._config["request.method"].upper(), request)
+            self._done.update(map(_place, request.records))
 
     def _without_value(self, record: SinkRecord) -> None:
         match self._config["behavior.on.null.values"].lower():
@@ -185,13 +228,31 @@ class HttpSinkTask(SinkTask):
                 self._refused((record,), error)
 
     def _send(self, method: str, request: Request) -> None:
-        answer = self._client.request(method, request.path, request.body, self._headers)
-        if answer.status >= 300:
-            error = ConnectError(
-                f"{method} {self._client.shown}{request.path} was answered with {answer.status}: "
-                f"{answer.text[:500]}"
-            )
-            self._refused(request.records, error)
+        answer = self._ask(method, request)
+        if answer.status == 401 and self._tokens is not None:
+            self._tokens.refused()
+            answer = self._ask(method, request)
+        if answer.status < 300:
+            self._failures = 0
+            return
+        text = (
+            f"{method} {self._client.shown}{request.path} was answered with {answer.status}: "
+            f"{answer.text[:500]}"
+        )
+        if answer.status in self._retried and self._failures < self._config["max.retries"]:
+            raise RetriableError(text)
+        if self._failures:
+            text += f" (tried {self._failures + 1} times)"
+        self._failures = 0
+        self._refused(request.records, ConnectError(text))
+
+    def _ask(self, method: str, request: Request) -> Answer:
+        headers = dict(self._headers)
+        if self._tokens is not None:
+            headers["Authorization"] = self._tokens.header()
+        return self._client.request(
+            method, request.path, request.body, headers, taken=range(100, 600)
+        )
 
     def _refused(self, records: Sequence[SinkRecord], error: Exception) -> None:
         reporter = self.context.errant_record_reporter
@@ -206,3 +267,9 @@ class HttpSinkTask(SinkTask):
     def stop(self) -> None:
         self._stopped.set()
         self._client.close()
+        if self._tokens is not None:
+            self._tokens.close()
+
+
+def _place(record: SinkRecord) -> tuple[str, int, int]:
+    return record.original_topic, record.original_partition, record.original_offset

@@ -25,8 +25,9 @@ from moldau.connect.api import (
     SourceRecord,
     SourceTask,
 )
+from moldau.connect.connectors.http.login import check_url, headers_of
 from moldau.connect.connectors.http.machine.bodies import linked, pointed
-from moldau.connect.connectors.http.sink import check_url, client_of, headers_of
+from moldau.connect.connectors.http.sink import client_of
 from moldau.connect.connectors.support.plain import SingleSource
 from moldau.connect.connectors.support.web import define_connection
 from moldau.data import json_text
@@ -86,7 +87,7 @@ class HttpSourceTask(SourceTask):
         self._url = config["http.request.url"]
         self._partition = {"url": self._url}
         self._client = client_of(config, self._url, "http.request.url")
-        self._headers = headers_of(config)
+        self._headers = headers_of(config["headers"], config["header.separator"])
         self._first = True
 
     def poll(self) -> Sequence[SourceRecord] | None:

@@ -21,7 +21,7 @@ from moldau.connect.api import (
     SinkRecord,
     SinkTask,
 )
-from moldau.connect.connectors.http.sink import check_url
+from moldau.connect.connectors.http.login import check_url
 from moldau.connect.connectors.influxdb.machine.lines import line
 from moldau.connect.connectors.support.plain import PlainSink
 from moldau.connect.connectors.support.web import WebClient, basic, define_connection, plain

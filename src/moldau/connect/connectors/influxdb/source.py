@@ -26,7 +26,7 @@ from moldau.connect.api import (
     SourceRecord,
     SourceTask,
 )
-from moldau.connect.connectors.http.sink import check_url
+from moldau.connect.connectors.http.login import check_url
 from moldau.connect.connectors.support.plain import SingleSource
 from moldau.connect.connectors.support.web import WebClient, basic, define_connection, plain
 

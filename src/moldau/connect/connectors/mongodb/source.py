@@ -13,7 +13,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from moldau.connect.api import (
+    CheckedBy,
     ConfigDef,
+    ConfigError,
     ConfigValue,
     ExactlyOnceSupport,
     Kind,
@@ -23,13 +25,36 @@ from moldau.connect.api import (
     SourceTask,
 )
 from moldau.connect.connectors.mongodb.client import MongoDb, define_mongodb
+from moldau.connect.connectors.mongodb.machine import changes
 from moldau.connect.connectors.support.plain import SingleSource
+from moldau.data import json_text
 from moldau.data.builders import STRING
+
+
+def _check_map(key: str, value: Any) -> None:
+    changes.namespace_map(value)
+
+
+def _check_formatter(key: str, value: Any) -> None:
+    if value.rpartition(".")[2] not in changes.FORMATTERS:
+        raise ValueError(f"must be one of {', '.join(changes.FORMATTERS)}")
+
 
 CONFIG: Final = (
     define_mongodb(ConfigDef())
     .define("topic.prefix", Kind.STRING, "", group="Records",
-            doc="Prefix of topics: PREFIX.DATABASE.COLLECTION")
+            doc="Prefix of topics: PREFIX.DATABASE.COLLECTION.SUFFIX")
+    .define("topic.suffix", Kind.STRING, "", group="Records", doc="Suffix of topics")
+    .define("topic.separator", Kind.STRING, ".", group="Records",
+            doc="Between the parts of a topic's name")
+    .define("topic.namespace.map", Kind.STRING, "", group="Records",
+            validator=CheckedBy(_check_map, "a JSON object"),
+            doc='Topics by namespace: {"db": "topic", "db.collection": "other", "*": "rest"}')
+    .define("pipeline", Kind.STRING, "[]", group="Records",
+            doc="Stages that changes go through, as a JSON array")
+    .define("output.json.formatter", Kind.STRING, "DefaultJson", group="Records",
+            validator=CheckedBy(_check_formatter, ", ".join(changes.FORMATTERS)),
+            doc="How BSON becomes JSON: ExtendedJson, canonical; SimplifiedJson, without types")
     .define("publish.full.document.only", Kind.BOOLEAN, False, group="Records",
             doc="Whether a record is the document instead of the change")
     .define("change.stream.full.document", Kind.STRING, "default", group="Records",
@@ -62,12 +87,26 @@ class MongoSourceConnector(SingleSource):
             for name in ("database", "collection"):
                 if not by_name[name].value:
                     by_name[name].errors.append(f"poll.by.field needs a {name}")
+        pipeline = by_name["pipeline"]
+        if not _is_empty(pipeline.value):
+            try:
+                changes.pipeline_stages(pipeline.value, json_text.parse(pipeline.value))
+            except ValueError as error:
+                pipeline.errors.append(f"pipeline {error}")
+            if by_name["poll.by.field"].value or by_name["startup.mode"].value == "copy_existing":
+                pipeline.errors.append(
+                    "pipeline is for changes only, not with poll.by.field or copy_existing"
+                )
         return values
 
     def exactly_once_support(self, props: Mapping[str, str]) -> ExactlyOnceSupport:
         config = CONFIG.parse(props)
         copies = config["startup.mode"] == "copy_existing" and not config["poll.by.field"]
         return ExactlyOnceSupport.UNSUPPORTED if copies else ExactlyOnceSupport.SUPPORTED
+
+
+def _is_empty(pipeline: str | None) -> bool:
+    return "".join((pipeline or "").split()) in ("", "[]")
 
 
 class MongoSourceTask(SourceTask):
@@ -83,6 +122,8 @@ class MongoSourceTask(SourceTask):
         self._mongo = MongoDb(config)
         names = [name for name in (config["database"], config["collection"]) if name]
         self._partition = {"ns": ".".join(names) or "*"}
+        self._mapped = changes.namespace_map(config["topic.namespace.map"])
+        self._formatter = config["output.json.formatter"].rpartition(".")[2]
 
     def _watched(self) -> Any:
         found = self._mongo.client
@@ -136,10 +177,28 @@ class MongoSourceTask(SourceTask):
             options["resume_after"] = self._mongo.json.loads(token)
         if self._config["change.stream.full.document"] != "default":
             options["full_document"] = self._config["change.stream.full.document"]
-        self._stream = self._watched().watch(**options)
+        stages = None
+        if not _is_empty(self._config["pipeline"]):
+            stages = self._stages(self._config["pipeline"])
+        self._stream = self._watched().watch(stages, **options)
         if token is None and self._config["startup.mode"] == "copy_existing":
             # The stream is open already, so nothing is missed in between.
             self._copy = self._existing()
+
+    def _stages(self, text: str) -> list[dict[str, Any]]:
+        try:
+            return changes.pipeline_stages(text, self._mongo.json.loads(text))
+        except (ValueError, TypeError) as error:
+            raise ConfigError.invalid("pipeline", text, str(error)) from None
+
+    def _json(self, value: Any) -> str:
+        if self._formatter == "SimplifiedJson":
+            return json_text.compact(changes.simplified(value))
+        if self._formatter == "ExtendedJson":
+            return str(
+                self._mongo.json.dumps(value, json_options=self._mongo.json.CANONICAL_JSON_OPTIONS)
+            )
+        return str(self._mongo.json.dumps(value))
 
     def _existing(self) -> Iterator[SourceRecord]:
         database = self._mongo.client[self._config["database"]]
@@ -175,19 +234,26 @@ class MongoSourceTask(SourceTask):
         return found
 
     def _record(self, change: Mapping[str, Any], offset: Mapping[str, Any] | None) -> SourceRecord:
-        place = change.get("ns") or {}
-        parts = (self._config["topic.prefix"], place.get("db"), place.get("coll"))
+        config, place = self._config, change.get("ns") or {}
         shown: Any = change
-        if self._config["publish.full.document.only"]:
+        if config["publish.full.document.only"]:
             shown = change.get("fullDocument")
-        key = self._mongo.json.dumps(change.get("documentKey") or {})
+        # A change of a stream has its resume token as the key.
+        key = {"_id": change["_id"]} if "_id" in change else change.get("documentKey") or {}
         return SourceRecord(
             self._partition,
             offset,
-            ".".join(part for part in parts if part),
-            key=key,
+            changes.topic_name(
+                place.get("db"),
+                place.get("coll"),
+                prefix=config["topic.prefix"],
+                suffix=config["topic.suffix"],
+                separator=config["topic.separator"],
+                mapped=self._mapped,
+            ),
+            key=self._json(key),
             key_schema=STRING,
-            value=None if shown is None else self._mongo.json.dumps(shown),
+            value=None if shown is None else self._json(shown),
             value_schema=None if shown is None else STRING,
         )
 

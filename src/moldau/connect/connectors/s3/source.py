@@ -21,7 +21,7 @@ from moldau.connect.api import (
     SourceRecord,
     SourceTask,
 )
-from moldau.connect.connectors.files.formats import make_format
+from moldau.connect.connectors.files.formats import FormatOptions, make_format
 from moldau.connect.connectors.s3.storage import S3, define_s3
 
 _NUMBER: Final = "task.number"
@@ -80,7 +80,9 @@ class S3SourceTask(SourceTask):
     def start(self, props: Mapping[str, str]) -> None:
         config = self._config = CONFIG.parse(props)
         self._storage = S3(config)
-        self._format = make_format(config["format.class"], config["s3.compression.type"])
+        self._format = make_format(
+            config["format.class"], FormatOptions(compression=config["s3.compression.type"])
+        )
         self._number, self._count = int(props[_NUMBER]), int(props[_COUNT])
         delimiter = re.escape(config["file.delim"])
         self._name = re.compile(

@@ -18,7 +18,7 @@ from moldau.connect.api import (
     RetriableError,
     SinkTask,
 )
-from moldau.connect.connectors.files.config import check_storage, define_storage
+from moldau.connect.connectors.files.config import check_storage, define_storage, format_options
 from moldau.connect.connectors.files.formats import Format, make_format
 from moldau.connect.connectors.files.sink import FilesSinkTask, Storage
 from moldau.connect.connectors.support.plain import PlainSink
@@ -100,4 +100,6 @@ class SftpSinkTask(FilesSinkTask):
         return CONFIG.parse(props)
 
     def open_storage(self, config: dict[str, Any]) -> tuple[Storage, Format]:
-        return SftpStorage(config), make_format(config["format.class"], config["compression.type"])
+        return SftpStorage(config), make_format(
+            config["format.class"], format_options(config, "compression.type")
+        )

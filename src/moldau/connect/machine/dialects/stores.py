@@ -87,11 +87,6 @@ _FILES = {
     **because("metadata is not read by others", "connect.meta.data allow.optional.map.keys"),
     **because("all open files are kept", "partitioner.max.open.files"),
 }
-_FILES_REFUSED = {
-    **refused("schema.compatibility", "none"),
-    **refused("avro.codec", "null"),
-    **refused("parquet.codec", "snappy"),
-}
 _S3_CLIENT = {
     **because(CLIENT, "s3.part.size s3.part.retries s3.retry.backoff.ms s3.wan.mode"),
     **because(CLIENT, "s3.http.send.expect.continue s3.elastic.buffer.* send.digest"),
@@ -100,16 +95,14 @@ _S3_CLIENT = {
 _S3_REFUSED = refused("s3.credentials.provider.class s3.proxy.*")
 S3_SINK = Dialect(
     no_effect={**_FILES, **_S3_CLIENT},
-    missing=names("s3.compression.level s3.object.behavior.on.tagging.error s3.delete.markers"),
+    missing=names("s3.object.behavior.on.tagging.error s3.delete.markers"),
     refused={
-        **_FILES_REFUSED,
         **_S3_REFUSED,
         **refused("s3.ssea.name s3.sse.* s3.acl.canned s3.object.tagging.key.value.pairs"),
-        **refused("s3.object.tagging store.kafka.keys store.kafka.headers", "false"),
+        **refused("s3.object.tagging", "false"),
         **refused("s3.schema.partition.affix.type", "none"),
-        **refused("keys.format.class headers.format.class tombstone.encoded.partition"),
-        **refused("format.bytearray.extension", ".bin"),
-        **refused("format.bytearray.separator decimal.format json.decimal.format"),
+        **refused("tombstone.encoded.partition"),
+        **refused("decimal.format json.decimal.format"),
         **refused("schemas.enable", "false"),
     },
 )
@@ -170,7 +163,6 @@ HDFS = Dialect(
     },
     missing=names("null.values"),
     refused={
-        **_FILES_REFUSED,
         **refused(_KERBEROS, "false"),
         **refused("hdfs.namenode.principal"),
         **refused("hive.integration", "false"),
@@ -180,7 +172,7 @@ HDFS = Dialect(
 _SFTP_LOGIN = refused("tls.public.key tls.passphrase kerberos.*")
 SFTP_SINK = Dialect(
     no_effect={**_FILES, **LICENCE, **because("sftp.host says it", "store.url")},
-    refused={**_FILES_REFUSED, **_SFTP_LOGIN},
+    refused=_SFTP_LOGIN,
 )
 
 SPOOLDIR = Dialect(

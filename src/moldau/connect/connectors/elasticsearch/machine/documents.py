@@ -91,7 +91,8 @@ def action(rules: Rules, record: SinkRecord, index: str) -> Action | None:
         target["version_type"] = "external"
     if record.value is None:
         return Action(record, index, _line({"delete": target}))
-    source = document(record.value)
+    value = record.value if rules.compact_maps else _spread(record.value, record.value_schema)
+    source = document(value)
     if not isinstance(source, dict):
         raise DataError(f"{_place(record)} is not an object, so it cannot be a document")
     if rules.upsert:
@@ -99,6 +100,23 @@ def action(rules: Rules, record: SinkRecord, index: str) -> Action | None:
         body = {"doc": source, "doc_as_upsert": True}
         return Action(record, index, _line({"update": target}) + _line(body))
     return Action(record, index, _line({"index": target}) + _line(source))
+
+
+def _spread(value: Any, schema: Schema | None) -> Any:
+    """A value of a schema with its maps as lists of entries, each with a key and a value."""
+    if value is None or schema is None:
+        return value
+    match schema.type:
+        case Type.STRUCT:
+            return {each.name: _spread(value.get(each.name), each.schema) for each in schema.fields}
+        case Type.ARRAY:
+            return [_spread(each, schema.items) for each in value]
+        case Type.MAP:
+            return [
+                {"key": _spread(key, schema.keys), "value": _spread(each, schema.values)}
+                for key, each in value.items()
+            ]
+    return value
 
 
 def _line(value: Any) -> bytes:
@@ -182,7 +200,7 @@ _TYPES: Final = {
 }
 
 
-def mapping(schema: Schema) -> dict[str, Any]:
+def mapping(schema: Schema, *, compact_maps: bool = True) -> dict[str, Any]:
     """The mapping of an index for documents of a schema."""
     if schema.name in (logical.DATE_NAME, logical.TIME_NAME, logical.TIMESTAMP_NAME):
         return {"type": "date"}
@@ -190,12 +208,21 @@ def mapping(schema: Schema) -> dict[str, Any]:
         return {"type": "double"}
     match schema.type:
         case Type.STRUCT:
-            fields = {field.name: mapping(field.schema) for field in schema.fields}
+            fields = {
+                each.name: mapping(each.schema, compact_maps=compact_maps) for each in schema.fields
+            }
             return {"properties": fields}
         case Type.ARRAY:
-            return mapping(schema.items)
-        case Type.MAP:
+            return mapping(schema.items, compact_maps=compact_maps)
+        case Type.MAP if compact_maps:
             return {"type": "object"}
+        case Type.MAP:
+            entry = {"key": schema.keys, "value": schema.values}
+            return {
+                "properties": {
+                    name: mapping(each, compact_maps=compact_maps) for name, each in entry.items()
+                }
+            }
         case Type.STRING:
             keyword = {"type": "keyword", "ignore_above": 256}
             return {"type": "text", "fields": {"keyword": keyword}}

@@ -5,18 +5,24 @@ are, so what is committed to Kafka never has a gap. A file is named after its fi
 completes it depends on the records alone (unless a schedule by the wall clock is set): a file that
 is written again has the same name and contents. That is exactly once.
 
-A file is complete when: it has `flush_size` records; a record comes with another schema; a record
-comes that is `rotate_ms` newer than the first one of the file; the schedule says so.
+A file is complete when: it has `flush_size` records; a record comes with another schema (whose
+version is not to be projected to that of the file); a record comes that is `rotate_ms` newer than
+the first one of the file; the schedule says so.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from moldau.connect.api.records import SinkRecord
 from moldau.connect.connectors.files.machine.partitioners import Partitioner, TimestampExtractor
+from moldau.data.errors import DataError
+from moldau.data.projection import project
 from moldau.data.schema import Schema
+
+COMPATIBILITIES: Final = ("NONE", "BACKWARD", "FORWARD", "FULL")
 
 
 @dataclass(slots=True)
@@ -35,6 +41,9 @@ class Rotation:
     flush_size: int
     rotate_ms: int = -1
     schedule_ms: int = -1
+    compatibility: str = "NONE"
+    keys: bool = False
+    """Whether the keys of a file have one schema, too."""
 
 
 class PartitionFiles:
@@ -62,11 +71,39 @@ class PartitionFiles:
     def is_complete_before(self, record: SinkRecord, now_ms: int) -> bool:
         """Whether the open files must be stored before this record is taken."""
         found = self._open.get(self._partitioner(record, now_ms))
-        if found is not None and found.schema != record.value_schema:
-            return True
+        if found is not None:
+            if self._rotation.keys and found.records[0].key_schema != record.key_schema:
+                return True
+            if found.schema != record.value_schema and self._changes(found.schema, record):
+                return True
         if self._rotation.rotate_ms <= 0 or found is None:
             return False
         return self._timestamp(record, now_ms) - found.first_ms >= self._rotation.rotate_ms
+
+    def _changes(self, current: Schema | None, record: SinkRecord) -> bool:
+        """Whether a record with another schema begins a new file."""
+        compatibility, schema = self._rotation.compatibility, record.value_schema
+        if compatibility == "NONE" or current is None or schema is None:
+            return True
+        if current.version is None or schema.version is None:
+            raise DataError(
+                f"record {record.topic}-{record.partition}@{record.offset} has another schema, and "
+                f"schema.compatibility={compatibility} needs versions of both, as those of a "
+                "registry have"
+            )
+        if compatibility == "FORWARD":
+            return schema.version < current.version
+        return schema.version > current.version
+
+    def fitted(self, record: SinkRecord, now_ms: int) -> SinkRecord:
+        """The record with the schema of its file; SchemaProjectorError if that cannot be."""
+        found = self._open.get(self._partitioner(record, now_ms))
+        if found is None or found.schema is None or record.value_schema is None:
+            return record
+        if found.schema == record.value_schema:
+            return record
+        value = project(record.value_schema, record.value, found.schema)
+        return record.new_record(value=value, value_schema=found.schema)
 
     def take(self, record: SinkRecord, now_ms: int) -> bool:
         """Add a record. Returns whether its file is complete now."""

@@ -1,0 +1,1 @@
+"""What the Splunk sink decides: events, the requests they go into, acknowledgements."""
