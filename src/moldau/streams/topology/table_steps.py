@@ -146,7 +146,9 @@ def suppress(table: TableHandle, suppressed: Suppressed) -> TableHandle:
     builder = parent.builder
     if parent.node.output_versioned:
         raise TopologyError("suppress() is only supported for non-versioned KTables")
-    step = suppressed.name or builder.new_name("KTABLE-SUPPRESS-")
+    step = suppressed.name
+    if step is None:
+        step = builder.new_name("KTABLE-SUPPRESS-")
     wait_ms = suppressed.limit_ms
     if suppressed.until == "window_closes":
         wait_ms = builder.grace_of(parent.node)
