@@ -48,6 +48,7 @@ from moldau.streams.serdes import Serde, SimpleSerde
 from moldau.streams.stores.base import StateStore, StoreBuilder
 from moldau.streams.stores.builders import (
     key_value_store,
+    lru_map,
     session_store,
     timestamped_key_value_store,
     versioned_key_value_store,
@@ -139,6 +140,7 @@ __all__ = [
     "fail_on_invalid_timestamp",
     "key_value_store",
     "log_and_skip_on_invalid_timestamp",
+    "lru_map",
     "session_store",
     "skip_on_error",
     "timestamped_key_value_store",
