@@ -64,6 +64,7 @@ from moldau.streams.topology.dsl import (
     KTable,
 )
 from moldau.streams.topology.handles import Materialized
+from moldau.streams.topology.join_options import StreamJoined
 from moldau.streams.topology.streams_builder import StreamsBuilder
 from moldau.streams.topology.topology import Topology
 from moldau.streams.windows import (
@@ -116,6 +117,7 @@ __all__ = [
     "StateQueryResult",
     "StateStore",
     "StoreBuilder",
+    "StreamJoined",
     "StreamsBuilder",
     "StreamsError",
     "Suppressed",
