@@ -44,7 +44,7 @@ from moldau.streams.machine.store_queries import (
     WindowRangeQuery,
 )
 from moldau.streams.records import Record, RecordContext, ValueAndTimestamp, Window, Windowed
-from moldau.streams.serdes import Serde, SimpleSerde
+from moldau.streams.serdes import ListSerde, Serde, SimpleSerde
 from moldau.streams.stores.base import StateStore, StoreBuilder
 from moldau.streams.stores.builders import (
     key_value_store,
@@ -96,6 +96,7 @@ __all__ = [
     "KTable",
     "KafkaStreams",
     "KeyQuery",
+    "ListSerde",
     "Materialized",
     "MultiVersionedKeyQuery",
     "Position",

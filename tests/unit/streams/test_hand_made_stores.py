@@ -71,7 +71,7 @@ def test_a_timestamped_store_has_all_writes_of_a_plain_one() -> None:
 
 
 def test_windows_are_read_backwards_and_by_ranges_of_keys() -> None:
-    options = {"window_size": 10, "retention": 1000, "timestamped": False}
+    options: dict[str, Any] = {"window_size": 10, "retention": 1000, "timestamped": False}
     store = Made(window_store("s", **TEXT, **options)).store
     for key, start in (("b", 0), ("a", 10), ("c", 10), ("a", 20), ("d", 30)):
         store.put(key, f"{key}{start}", start)
@@ -161,7 +161,7 @@ def test_a_cache_logs_the_last_update_at_a_commit(
 
 
 def test_windows_with_duplicates_are_not_cached() -> None:
-    options = {"window_size": 10, "retention": 1000, "retain_duplicates": True}
+    options: dict[str, Any] = {"window_size": 10, "retention": 1000, "retain_duplicates": True}
     made = Made(window_store("s", **TEXT, **options, caching=True))
     made.store.put("a", "1", 0)
     assert len(made.written()) == 1

@@ -105,7 +105,7 @@ def test_a_join_of_streams_has_serdes_of_its_own() -> None:
         other_value_serde="json",
     )
     joined.to("out", value_serde="string")
-    serdes = {"default_key_serde": "string", "default_value_serde": "string"}
+    serdes: dict[str, Any] = {"default_key_serde": "string", "default_value_serde": "string"}
     with TopologyTestDriver(builder.build(), **serdes) as driver:
         driver.input_topic("left").pipe_input("x", "k", timestamp=1)
         driver.input_topic("right").pipe_input("k", "v", timestamp=2)

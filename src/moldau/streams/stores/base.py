@@ -174,8 +174,6 @@ class StoreBuilder:
     caching: bool = False
     #: Whether records of the changelog have the headers of the record that caused them.
     logs_headers: bool = False
-    #: Processors that use it, in the order in which they were connected.
-    users: list[str] = field(default_factory=list)
 
     @property
     def is_versioned(self) -> bool:

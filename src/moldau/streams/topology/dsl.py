@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any, Generic, TypeVar, Unpack, cast, overload
 
 from moldau.streams.machine._steps import count_one
-from moldau.streams.machine.context import FixedKeyAdapter, Processor
+from moldau.streams.machine.context import FixedKeySupplier, Processor
 from moldau.streams.machine.definitions import Partitioner, TopicChooser
 from moldau.streams.machine.getters import View
 from moldau.streams.machine.stateless import (
@@ -115,10 +115,20 @@ class KStream(Generic[K, V]):
         """End the stream in an action: stream.foreach(lambda key, value: seen.append(value))."""
         self._step("FOREACH", name, lambda: Peek(action, passes_on=False))
 
-    def print(self, write: Callable[[str], object], *, label: str = "", name: Name = None) -> None:
-        """Write each record as a line: stream.print(sys.stdout.write, label="orders")."""
-        prefix = f"[{label}]: " if label else ""
-        action = lambda key, value: write(f"{prefix}{key}, {value}\n")  # noqa: E731
+    def print(
+        self,
+        write: Callable[[str], object],
+        *,
+        label: str | None = None,
+        mapper: Callable[[K, V], object] = "{}, {}".format,
+        name: Name = None,
+    ) -> None:
+        """Write each record as a line: stream.print(sys.stdout.write, label="orders").
+
+        Without a label it is that of the stream's name.
+        """
+        prefix = f"[{self._at.name if label is None else label}]: "
+        action = lambda key, value: write(f"{prefix}{mapper(key, value)}\n")  # noqa: E731
         self._step("PRINTER", name, lambda: Peek(action, passes_on=False))
 
     def merge(self, other: KStream[K, V], *, name: Name = None) -> KStream[K, V]:
@@ -242,7 +252,7 @@ class KStream(Generic[K, V]):
     def process(
         self, supplier: Callable[[], Processor], *stores: str, name: Name = None
     ) -> KStream[Any, Any]:
-        """Run a processor of your own, with stores: stream.process(Deduplicate, "seen")."""
+        """Run a processor with these stores and those of its supplier: stream.process(P, "seen")."""
         prefix = "KSTREAM-PROCESSOR-"
         return KStream(stream_steps.process(self._at, prefix, supplier, stores, name))
 
@@ -250,8 +260,7 @@ class KStream(Generic[K, V]):
         self, supplier: Callable[[], Processor], *stores: str, name: Name = None
     ) -> KStream[K, Any]:
         """The same for processors that keep the key: stream.process_values(Enrich)."""
-        fixed = lambda: FixedKeyAdapter(supplier())  # noqa: E731
-        prefix = "KSTREAM-PROCESSVALUES-"
+        prefix, fixed = "KSTREAM-PROCESSVALUES-", FixedKeySupplier(supplier)
         return KStream(stream_steps.process(self._at, prefix, fixed, stores, name))
 
 

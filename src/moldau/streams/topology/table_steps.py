@@ -159,9 +159,9 @@ def suppress(table: TableHandle, suppressed: Suppressed) -> TableHandle:
     supplier = SuppressTable(table.supplier, suppressed, store_name, wait_ms)
     buffer = StoreBuilder(
         store_name,
-        lambda at: SuppressBuffer(
-            store_name, parent.keys, parent.values, at.log, at.topic
-        ),
+        lambda at: SuppressBuffer(store_name, parent.keys, parent.values, at.log, at.topic),
+        logging=suppressed.logging,
+        changelog_config=suppressed.changelog_config,
     )
     node = GraphNode(step, processor_writer(step, supplier, stores=(buffer,)))
     node.output_versioned = False
