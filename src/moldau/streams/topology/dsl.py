@@ -252,7 +252,7 @@ class KStream(Generic[K, V]):
     def process(
         self, supplier: Callable[[], Processor], *stores: str, name: Name = None
     ) -> KStream[Any, Any]:
-        """Run a processor with these stores and those of its supplier: stream.process(P, "seen")."""
+        """Run a processor with these stores and those of its supplier: stream.process(P, "s")."""
         prefix = "KSTREAM-PROCESSOR-"
         return KStream(stream_steps.process(self._at, prefix, supplier, stores, name))
 
