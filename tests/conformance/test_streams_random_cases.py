@@ -23,7 +23,7 @@ from support.streams_cases import (
 #: `STREAMS_CASES=1000` tries more.
 COUNT = int(os.environ.get("STREAMS_CASES", "24"))
 #: Each was once a difference.
-FOUND = (5, 34, 35, 64, 69, 75, 91, 131, 133, 135, 388, 424, 558, 1018)
+FOUND = (5, 34, 35, 64, 69, 75, 91, 131, 133, 135, 388, 424, 558, 567, 1018, 1142)
 SEEDS = (
     *(f"case {number}" for number in sorted({*range(COUNT), *FOUND})),
     *(f"odd {number}" for number in range(COUNT)),

@@ -14,13 +14,16 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Base64;
 import java.util.HexFormat;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Locale;
 import java.util.Properties;
+import java.util.Set;
 import java.util.TreeSet;
 import org.apache.kafka.common.header.Header;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
+import org.apache.kafka.common.serialization.Serde;
 import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.common.utils.Bytes;
 import org.apache.kafka.streams.KeyValue;
@@ -47,13 +50,20 @@ import org.apache.kafka.streams.kstream.TableJoined;
 import org.apache.kafka.streams.kstream.TimeWindows;
 import org.apache.kafka.streams.kstream.ValueJoiner;
 import org.apache.kafka.streams.kstream.Windowed;
+import org.apache.kafka.streams.kstream.internals.SessionWindow;
 import org.apache.kafka.streams.processor.PunctuationType;
 import org.apache.kafka.streams.processor.api.ContextualProcessor;
 import org.apache.kafka.streams.processor.api.ProcessorContext;
+import org.apache.kafka.streams.processor.api.ProcessorSupplier;
 import org.apache.kafka.streams.processor.api.Record;
+import org.apache.kafka.streams.state.KeyValueIterator;
 import org.apache.kafka.streams.state.KeyValueStore;
 import org.apache.kafka.streams.state.SessionStore;
+import org.apache.kafka.streams.state.StoreBuilder;
 import org.apache.kafka.streams.state.Stores;
+import org.apache.kafka.streams.state.TimestampedKeyValueStore;
+import org.apache.kafka.streams.state.ValueAndTimestamp;
+import org.apache.kafka.streams.state.VersionedKeyValueStore;
 import org.apache.kafka.streams.state.WindowStore;
 import org.apache.kafka.streams.test.TestRecord;
 
@@ -92,6 +102,111 @@ public class StreamsTopologies {
             long now = before == null ? 1 : before + 1;
             store.put(record.key(), now == 4 ? null : now);
             context().forward(record.withValue(record.value() + now).withTimestamp(record.timestamp() + 3));
+        }
+    }
+
+    /** Writes to stores of all kinds that come with it, and forwards what they then have. */
+    static class StoreUser extends ContextualProcessor<String, String, String, String> {
+        private KeyValueStore<String, String> plain;
+        private KeyValueStore<String, String> recent;
+        private TimestampedKeyValueStore<String, String> timed;
+        private WindowStore<String, String> windows;
+        private SessionStore<String, String> sessions;
+        private VersionedKeyValueStore<String, String> versions;
+
+        static ProcessorSupplier<String, String, String, String> supplier() {
+            return new ProcessorSupplier<>() {
+                @Override
+                public StoreUser get() {
+                    return new StoreUser();
+                }
+
+                @Override
+                public Set<StoreBuilder<?>> stores() {
+                    Serde<String> text = Serdes.String();
+                    return new LinkedHashSet<>(List.of(
+                        Stores.keyValueStoreBuilder(Stores.inMemoryKeyValueStore("plain"), text, text)
+                            .withCachingEnabled(),
+                        Stores.keyValueStoreBuilder(Stores.lruMap("recent", 2), text, text),
+                        Stores.timestampedKeyValueStoreBuilder(
+                            Stores.persistentTimestampedKeyValueStore("timed"), text, text)
+                            .withCachingEnabled(),
+                        Stores.windowStoreBuilder(
+                            Stores.inMemoryWindowStore("windows", ms(1_000_000), ms(50), false), text, text)
+                            .withCachingEnabled(),
+                        Stores.sessionStoreBuilder(
+                            Stores.inMemorySessionStore("sessions", ms(1_000_000)), text, text),
+                        Stores.versionedKeyValueStoreBuilder(
+                            Stores.persistentVersionedKeyValueStore("versions", ms(200)), text, text)));
+                }
+            };
+        }
+
+        @Override
+        public void init(ProcessorContext<String, String> context) {
+            super.init(context);
+            plain = context.getStateStore("plain");
+            recent = context.getStateStore("recent");
+            timed = context.getStateStore("timed");
+            windows = context.getStateStore("windows");
+            sessions = context.getStateStore("sessions");
+            versions = context.getStateStore("versions");
+        }
+
+        @Override
+        public void process(Record<String, String> record) {
+            String key = record.key();
+            String value = record.value();
+            long time = record.timestamp();
+            if (key == null) {
+                return;
+            }
+            plain.putAll(List.of(new KeyValue<>(key, "first"), new KeyValue<>(key, value)));
+            // Read backwards, a cache also shows what was deleted, as null.
+            say(record, value == null ? plain.all() : plain.reverseAll());
+            say(record, value == null ? plain.range("a", "b") : plain.reverseRange("a", "b"));
+            recent.putIfAbsent(key, value);
+            say(record, recent.all());
+            if (value == null) {
+                var gone = timed.delete(key);
+                say(record, gone == null ? "null" : gone.value() + "@" + gone.timestamp());
+            } else {
+                timed.putIfAbsent(key, ValueAndTimestamp.make(value, time));
+            }
+            windows.put(key, value, time / 50 * 50);
+            windows.put("other", value, time / 50 * 50);
+            say(record, value == null ? windows.fetch(key, 0L, 1000L) : windows.backwardFetch(key, 0L, 1000L));
+            if (value == null) {
+                sessions.remove(new Windowed<>(key, new SessionWindow(time, time + 5)));
+            } else {
+                sessions.put(new Windowed<>(key, new SessionWindow(time, time + 5)), value);
+            }
+            say(record, sessions.backwardFindSessions(key, 0, 1000));
+            say(record, sessions.findSessions("a", "c", 10, 500));
+            say(record, sessions.backwardFindSessions("a", "c", 10, 500));
+            if (value == null) {
+                var gone = versions.delete(key, time);
+                say(record, gone == null ? "null" : gone.value() + "@" + gone.timestamp());
+            } else {
+                versions.put(key, value, time);
+            }
+        }
+
+        private <K> void say(Record<String, String> record, KeyValueIterator<K, String> found) {
+            StringBuilder text = new StringBuilder();
+            try (found) {
+                while (found.hasNext()) {
+                    KeyValue<K, String> each = found.next();
+                    Object key = each.key instanceof Windowed<?> windowed
+                        ? windowed.key() + "/" + windowed.window().start() : each.key;
+                    text.append(key).append('=').append(each.value).append(' ');
+                }
+            }
+            say(record, text.toString());
+        }
+
+        private void say(Record<String, String> record, String text) {
+            context().forward(record.withValue(text));
         }
     }
 
@@ -213,6 +328,7 @@ public class StreamsTopologies {
                     Stores.inMemoryKeyValueStore("seen"), Serdes.String(), Serdes.Long()));
                 builder.<String, String>stream("left").process(Counter::new, "seen").to("out");
             }
+            case "stores" -> builder.<String, String>stream("left").process(StoreUser.supplier()).to("out");
             case "global" -> builder.<String, String>stream("left").leftJoin(
                 builder.<String, String>globalTable("right", strings("rows")),
                 (k, v) -> v == null ? null : v.substring(0, 1), PAIR).to("out");

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,12 +14,20 @@ from moldau.streams import (
     Processor,
     PunctuationType,
     SessionWindows,
+    StoreBuilder,
     StreamsBuilder,
     Suppressed,
     TimeWindows,
     Topology,
     TopologyTestDriver,
+    Window,
+    Windowed,
     key_value_store,
+    lru_map,
+    session_store,
+    timestamped_key_value_store,
+    versioned_key_value_store,
+    window_store,
 )
 from moldau.streams.records import Produced
 
@@ -60,6 +68,66 @@ class Counter(Processor):
         self._store.put(record.key, None if now == 4 else now)
         shifted = record.with_timestamp(record.timestamp + 3)
         self.context.forward(shifted.with_value(text(record.value) + str(now)))
+
+
+class StoreUser(Processor):
+    """Writes to stores of all kinds that come with it, and forwards what they then have."""
+
+    @staticmethod
+    def stores() -> list[StoreBuilder]:
+        serdes: dict[str, Any] = {"key_serde": "string", "value_serde": "string"}
+        plain: dict[str, Any] = {"timestamped": False, "window_size": 50, "retention": LONG_TIME}
+        return [
+            key_value_store("plain", caching=True, **serdes),
+            lru_map("recent", size_max=2, **serdes),
+            timestamped_key_value_store("timed", caching=True, **serdes),
+            window_store("windows", caching=True, **plain, **serdes),
+            session_store("sessions", retention=LONG_TIME, **serdes),
+            versioned_key_value_store("versions", history=200, **serdes),
+        ]
+
+    def process(self, record: Any) -> None:
+        key, value, time = record.key, record.value, record.timestamp
+        if key is None:
+            return
+        plain, recent, timed, windows, sessions, versions = (
+            self.context.state_store(each.name) for each in self.stores()
+        )
+        plain.put_all([(key, "first"), (key, value)])
+        # Read backwards, a cache of Kafka Streams also shows what was deleted, as null.
+        is_null = value is None
+        self._say(record, plain.all() if is_null else plain.reverse_all())
+        self._say(record, (plain.range if is_null else plain.reverse_range)("a", "b"))
+        recent.put_if_absent(key, value)
+        self._say(record, recent.all())
+        if value is None:
+            self._tell(record, timed.delete(key))
+        else:
+            timed.put_if_absent(key, value, time)
+        start = time // 50 * 50
+        windows.put(key, value, start)
+        windows.put("other", value, start)
+        fetch = windows.fetch if is_null else windows.backward_fetch
+        self._say(record, ((at, row) for at, (row, _) in fetch(key, 0, 1000)))
+        sessions.put(Windowed(key, Window(time, time + 5)), value)
+        self._say(record, sessions.backward_find_sessions(key, 0, 1000))
+        self._say(record, sessions.find_sessions_range("a", "c", 10, 500))
+        self._say(record, sessions.backward_find_sessions_range("a", "c", 10, 500))
+        if value is None:
+            self._tell(record, versions.delete(key, time))
+        else:
+            versions.put(key, value, time)
+
+    def _say(self, record: Any, found: Iterable[tuple[Any, str]]) -> None:
+        shown = [
+            (f"{key.key}/{key.window.start}" if isinstance(key, Windowed) else key, value)
+            for key, value in found
+        ]
+        self.context.forward(record.with_value("".join(f"{key}={value} " for key, value in shown)))
+
+    def _tell(self, record: Any, gone: Any) -> None:
+        shown = "null" if gone is None else f"{gone.value}@{gone.timestamp}"
+        self.context.forward(record.with_value(shown))
 
 
 def word_count(builder: StreamsBuilder) -> None:
@@ -212,6 +280,10 @@ def processor(builder: StreamsBuilder) -> None:
     builder.stream("left").process(Counter, "seen").to("out")
 
 
+def stores(builder: StreamsBuilder) -> None:
+    builder.stream("left").process(StoreUser).to("out")
+
+
 def global_join(builder: StreamsBuilder) -> None:
     left = builder.stream("left")
     rows = builder.global_table("right", store="rows")
@@ -237,6 +309,7 @@ PROGRAMS: dict[str, Callable[[StreamsBuilder], None]] = {
         foreign_key,
         cogroup,
         processor,
+        stores,
     )
 } | {"global": global_join}
 

@@ -44,10 +44,11 @@ from moldau.streams.machine.store_queries import (
     WindowRangeQuery,
 )
 from moldau.streams.records import Record, RecordContext, ValueAndTimestamp, Window, Windowed
-from moldau.streams.serdes import Serde, SimpleSerde
+from moldau.streams.serdes import ListSerde, Serde, SimpleSerde
 from moldau.streams.stores.base import StateStore, StoreBuilder
 from moldau.streams.stores.builders import (
     key_value_store,
+    lru_map,
     session_store,
     timestamped_key_value_store,
     versioned_key_value_store,
@@ -63,6 +64,7 @@ from moldau.streams.topology.dsl import (
     KTable,
 )
 from moldau.streams.topology.handles import Materialized
+from moldau.streams.topology.join_options import StreamJoined
 from moldau.streams.topology.streams_builder import StreamsBuilder
 from moldau.streams.topology.topology import Topology
 from moldau.streams.windows import (
@@ -94,6 +96,7 @@ __all__ = [
     "KTable",
     "KafkaStreams",
     "KeyQuery",
+    "ListSerde",
     "Materialized",
     "MultiVersionedKeyQuery",
     "Position",
@@ -115,6 +118,7 @@ __all__ = [
     "StateQueryResult",
     "StateStore",
     "StoreBuilder",
+    "StreamJoined",
     "StreamsBuilder",
     "StreamsError",
     "Suppressed",
@@ -139,6 +143,7 @@ __all__ = [
     "fail_on_invalid_timestamp",
     "key_value_store",
     "log_and_skip_on_invalid_timestamp",
+    "lru_map",
     "session_store",
     "skip_on_error",
     "timestamped_key_value_store",

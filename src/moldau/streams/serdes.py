@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import struct
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
 from moldau.streams._serdes import BytesSerde, JsonSerde, LongSerde, StringSerde
@@ -96,6 +96,22 @@ UUID: Serde[uuid.UUID] = SimpleSerde(
 )
 JSON: Serde[Any] = JsonSerde()
 
+
+class _Void:
+    """Null only."""
+
+    __slots__ = ()
+
+    def serialize(self, topic: str, value: None) -> bytes | None:
+        return None
+
+    def deserialize(self, topic: str, data: bytes | None) -> None:
+        if data is not None:
+            raise StreamsError("Data should be null for a VoidDeserializer.")
+
+
+VOID: Serde[None] = _Void()
+
 NAMED: dict[str, Serde[Any]] = {
     "bytes": BYTES,
     "string": STRING,
@@ -108,6 +124,7 @@ NAMED: dict[str, Serde[Any]] = {
     "boolean": BOOLEAN,
     "uuid": UUID,
     "json": JSON,
+    "void": VOID,
 }
 
 
@@ -132,3 +149,70 @@ def serde(like: SerdeLike | None) -> Serde[Any] | None:
     if found is None:
         raise ValueError(f"no serde is called {like!r}; there are {', '.join(sorted(NAMED))}")
     return found
+
+
+#: The serdes whose values are all of one size, which lists do not repeat for each.
+_SIZES: tuple[tuple[Serde[Any], int], ...] = (
+    (SHORT, 2),
+    (INTEGER, 4),
+    (LONG, 8),
+    (FLOAT, 4),
+    (DOUBLE, 8),
+    (UUID, 36),
+)
+_OF_ONE_SIZE, _OF_ANY_SIZE = b"\x00", b"\x01"
+_NULL_SIZE = b"\xff\xff\xff\xff"
+
+
+class ListSerde(Generic[T]):
+    """A list of values of another serde, in the bytes of Kafka's: ListSerde("string")."""
+
+    __slots__ = ("_inner", "_size")
+
+    def __init__(self, inner: str | Serde[T]) -> None:
+        self._inner: Serde[T] = serde(inner) or BYTES  # type: ignore[assignment]
+        self._size = next((size for each, size in _SIZES if each is self._inner), None)
+
+    def serialize(self, topic: str, value: Sequence[T | None] | None) -> bytes | None:
+        if value is None:
+            return None
+        parts = [_OF_ANY_SIZE]
+        if self._size is not None:
+            nulls = [index for index, each in enumerate(value) if each is None]
+            parts = [_OF_ONE_SIZE, *(number.to_bytes(4) for number in (len(nulls), *nulls))]
+        parts.append(len(value).to_bytes(4))
+        for each in value:
+            data = None if each is None else self._inner.serialize(topic, each) or b""
+            if self._size is None:
+                parts.append(_NULL_SIZE if data is None else len(data).to_bytes(4))
+            parts.append(data or b"")
+        return b"".join(parts)
+
+    def deserialize(self, topic: str, data: bytes | None) -> list[T | None] | None:
+        if data is None:
+            return None
+        at = 1
+
+        def number() -> int:
+            nonlocal at
+            at += 4
+            if at > len(data):
+                raise StreamsError(f"the list serde of topic {topic} cannot read {data!r}")
+            return int.from_bytes(data[at - 4 : at], signed=True)
+
+        size, nulls = None, set[int]()
+        if data[:1] == _OF_ONE_SIZE:
+            if self._size is None:
+                raise StreamsError(f"the list of topic {topic} is one of values of equal size")
+            size, nulls = self._size, {number() for _ in range(number())}
+        found: list[T | None] = []
+        for index in range(number()):
+            length = -1 if index in nulls else number() if size is None else size
+            if length < 0:
+                found.append(None)
+                continue
+            if at + length > len(data):
+                raise StreamsError(f"the list serde of topic {topic} cannot read {data!r}")
+            found.append(self._inner.deserialize(topic, data[at : at + length]))
+            at += length
+        return found

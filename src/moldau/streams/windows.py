@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import Enum
 from typing import Literal
@@ -139,7 +140,10 @@ class EmitStrategy(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suppressed:
-    """What `KTable.suppress` holds back. Build it with one of its class methods."""
+    """What `KTable.suppress` holds back. Build it with one of its class methods.
+
+    `logging` and `changelog_config` are those of its buffer.
+    """
 
     until: Literal["window_closes", "time_limit"]
     limit_ms: int = 0
@@ -147,6 +151,8 @@ class Suppressed:
     bytes_max: int = 2**63 - 1
     shut_down_when_full: bool = False
     name: str | None = None
+    logging: bool = True
+    changelog_config: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def until_window_closes(
@@ -155,6 +161,8 @@ class Suppressed:
         records_max: int = 2**63 - 1,
         bytes_max: int = 2**63 - 1,
         name: str | None = None,
+        logging: bool = True,
+        changelog_config: Mapping[str, str] | None = None,
     ) -> Suppressed:
         """One final result per window. A full buffer stops the application: results stay final."""
         return cls(
@@ -163,6 +171,8 @@ class Suppressed:
             bytes_max=bytes_max,
             shut_down_when_full=True,
             name=name,
+            logging=logging,
+            changelog_config=changelog_config or {},
         )
 
     @classmethod
@@ -174,6 +184,8 @@ class Suppressed:
         bytes_max: int = 2**63 - 1,
         shut_down_when_full: bool = False,
         name: str | None = None,
+        logging: bool = True,
+        changelog_config: Mapping[str, str] | None = None,
     ) -> Suppressed:
         """At most one update per key and `limit` of stream time; a full buffer emits early."""
         return cls(
@@ -183,4 +195,6 @@ class Suppressed:
             bytes_max=bytes_max,
             shut_down_when_full=shut_down_when_full,
             name=name,
+            logging=logging,
+            changelog_config=changelog_config or {},
         )

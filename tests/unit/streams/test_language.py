@@ -15,12 +15,14 @@ from moldau.streams import (
     StoreBuilder,
     StreamsBuilder,
     StreamsError,
+    Suppressed,
     TimeWindows,
     Topology,
     TopologyTestDriver,
     fail_on_invalid_timestamp,
     key_value_store,
     log_and_skip_on_invalid_timestamp,
+    timestamped_key_value_store,
     use_partition_time_on_invalid_timestamp,
     wall_clock_timestamp,
 )
@@ -332,3 +334,58 @@ def test_records_without_keys_are_no_map() -> None:
         driver.input_topic("in").pipe_input(None, "1")
         with pytest.raises(StreamsError, match="Null keys not allowed"):
             driver.output_topic("out").read_key_values_to_map()
+
+
+def test_lines_have_a_label_and_what_the_mapper_says() -> None:
+    builder = StreamsBuilder()
+    lines: list[str] = []
+    stream = builder.stream("in", **TEXT)
+    stream.print(lines.append)
+    stream.print(lines.append, label="orders", mapper=lambda key, value: f"{key}={value}")
+    stream.filter(lambda key, value: True, name="kept").print(lines.append)
+    with TopologyTestDriver(builder.build()) as driver:
+        driver.input_topic("in").pipe_input("k", "v")
+    assert lines == [
+        "[KSTREAM-SOURCE-0000000000]: k, v\n",
+        "[orders]: k=v\n",
+        "[kept]: k, v\n",
+    ]
+
+
+@pytest.mark.parametrize("by_hand", [False, True])
+def test_a_global_store_has_a_timestamp_extractor(by_hand: bool) -> None:
+    class Keep(Processor):
+        def process(self, record: Any) -> None:
+            store = self.context.state_store("times")
+            store.put(record.key, record.value, record.timestamp)
+
+    store = timestamped_key_value_store("times", **TEXT)
+    options: dict[str, Any] = {"timestamp_extractor": lambda where, value, before: int(value)}
+    if by_hand:
+        topology = Topology().add_global_store(
+            store, source="s", topic="in", processor="p", supplier=Keep, **TEXT, **options
+        )
+    else:
+        builder = StreamsBuilder()
+        topology = builder.add_global_store(store, "in", Keep, **TEXT, **options).build()
+    with TopologyTestDriver(topology) as driver:
+        driver.input_topic("in").pipe_input("k", "42", timestamp=7)
+        assert driver.state_store("times").get("k") == ("42", 42)
+
+
+def test_suppress_without_logging_has_no_changelog() -> None:
+    for logging in (True, False):
+        builder = StreamsBuilder()
+        table = builder.table("in", **TEXT)
+        limit = Suppressed.until_time_limit(
+            10, name="wait", logging=logging, changelog_config={"segment.ms": "9"}
+        )
+        table.suppress(limit).to_stream().to("out", **TEXT)
+        topology = builder.build()
+        assert topology.assembly.stores["wait-store"].changelog_config == {"segment.ms": "9"}
+        with TopologyTestDriver(topology) as driver:
+            driver.input_topic("in").pipe_input("k", "v", timestamp=1)
+            topics = [topic for topic in driver.output_topics if "wait" in topic]
+            assert len(topics) == logging
+            driver.input_topic("in").pipe_input("other", "v", timestamp=20)
+            assert driver.output_topic("out").read_key_values() == [("k", "v")]

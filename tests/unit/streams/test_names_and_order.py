@@ -92,6 +92,19 @@ def test_an_update_that_is_let_go_still_counts_as_held_for_joins() -> None:
         assert driver.output_topic("out").read_key_values() == [("k", "v-None")]
 
 
+def test_an_empty_name_of_suppress_is_a_name() -> None:
+    builder = StreamsBuilder()
+    table = builder.table("in", **TEXT).suppress(Suppressed.until_time_limit(0, name=""))
+    table.to_stream().to("out", **TEXT)
+    topology = builder.build()
+    described = topology.describe()
+    assert "Processor:  (stores: [-store])" in described
+    assert "KTABLE-TOSTREAM-0000000003" in described, "an empty name takes no number"
+    with TopologyTestDriver(topology) as driver:
+        driver.input_topic("in").pipe_input("k", "v", timestamp=5)
+        assert driver.output_topic("out").read_key_values() == [("k", "v")]
+
+
 def test_children_are_in_the_order_of_a_balanced_tree() -> None:
     builder = StreamsBuilder()
     table = builder.table("left", **TEXT, store=Materialized(name="v0", history=5))

@@ -130,5 +130,6 @@ def _changelogs(
                 builder.retention_ms,
                 builder.history_ms,
                 is_source=is_source,
+                config=builder.changelog_config,
             )
     return found

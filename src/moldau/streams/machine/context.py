@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from moldau.streams.errors import StreamsError
@@ -14,16 +15,19 @@ from moldau.streams.machine._nodes import (
     Runtime,
 )
 from moldau.streams.records import Record
+from moldau.streams.stores.base import StoreBuilder
 
 __all__ = [
     "Cancellable",
     "FixedKeyAdapter",
     "FixedKeyContext",
+    "FixedKeySupplier",
     "Node",
     "Processor",
     "ProcessorContext",
     "PunctuationType",
     "Runtime",
+    "provided_stores",
 ]
 
 
@@ -43,6 +47,25 @@ class FixedKeyContext(ProcessorContext):
                 f"use process"
             )
         super().forward(record, child)
+
+
+def provided_stores(supplier: Callable[[], Processor]) -> tuple[StoreBuilder, ...]:
+    """The stores that come with a supplier: what its `stores()` returns, if it has one."""
+    provide = getattr(supplier, "stores", None)
+    return tuple(provide() or ()) if callable(provide) else ()
+
+
+class FixedKeySupplier:
+    """Makes the processors of `process_values`, and has the stores of the user's supplier."""
+
+    def __init__(self, supplier: Callable[[], Processor]) -> None:
+        self._supplier = supplier
+
+    def __call__(self) -> Processor:
+        return FixedKeyAdapter(self._supplier())
+
+    def stores(self) -> tuple[StoreBuilder, ...]:
+        return provided_stores(self._supplier)
 
 
 class FixedKeyAdapter(Processor):

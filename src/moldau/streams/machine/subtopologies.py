@@ -44,6 +44,8 @@ class ChangelogTopic:
     history_ms: int | None = None
     #: The topic is one of the application's inputs, and is neither created nor written to.
     is_source: bool = False
+    #: What the program sets for this topic; it counts before the application's settings.
+    config: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,17 +229,22 @@ def repartition_config(overrides: Mapping[str, str]) -> dict[str, str]:
 def changelog_config(
     changelog: ChangelogTopic, overrides: Mapping[str, str], *, additional_retention_ms: int
 ) -> dict[str, str]:
-    """The configuration of a changelog topic: compacted, and for windows also deleted by time."""
+    """The configuration of a changelog topic: compacted, and for windows also deleted by time.
+
+    How long windows and versions are kept follows from their store, unless the program says
+    it for this topic.
+    """
     if changelog.retention_ms is not None:
         retention_ms = min(_LONG_MAX, changelog.retention_ms + additional_retention_ms)
         return {
             **_CREATE_TIME,
             "cleanup.policy": "compact,delete",
-            "retention.ms": str(retention_ms),
             **overrides,
+            "retention.ms": str(retention_ms),
+            **changelog.config,
         }
-    config = {**_CREATE_TIME, "cleanup.policy": "compact"}
+    config = {**_CREATE_TIME, "cleanup.policy": "compact", **overrides}
     if changelog.history_ms is not None:
         lag_ms = min(_LONG_MAX, changelog.history_ms + ADDITIONAL_LAG_MS)
         config["min.compaction.lag.ms"] = str(lag_ms)
-    return {**config, **overrides}
+    return {**config, **changelog.config}

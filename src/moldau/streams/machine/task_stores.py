@@ -73,10 +73,12 @@ class TaskStores:
         persistent = builder.persistent
         if persistent is None:
             persistent = self._persistent_default
-        on_disk = persistent and self._state is not None
-        storage: Storage = MemoryStorage()
-        if persistent and self._state is not None:
-            storage = self._state.storage(name)
+        state = self._state if persistent and builder.storage is None else None
+        storage: Storage
+        if builder.storage is not None:
+            storage = builder.storage(name)
+        else:
+            storage = MemoryStorage() if state is None else state.storage(name)
         if self._meter is not None:
             storage = self._meter.storage(name, storage)
         if changelog is not None:
@@ -91,7 +93,7 @@ class TaskStores:
             self._caches.append(cache)
         context = StoreContext(topic=topic, log=log, drop=drop, storage=storage, cache=cache)
         store = self.by_name[name] = builder.create(context)
-        if on_disk and storage.is_used:
+        if state is not None and storage.is_used:
             self._persistent.add(name)
         if self._meter is not None:
             self._meter.created(name, store, persistent=name in self._persistent)

@@ -14,6 +14,7 @@ cdef class StoreCache:
     cdef TaskCore _runtime
     cdef long long _size_bytes
     cdef dict _waiting
+    cdef public bint forwards
     cdef public object write
 
     @cython.locals(context=RecordContext, before=tuple, grown=cython.longlong)

@@ -35,7 +35,7 @@ class RecordCache:
 class StoreCache:
     """The updates of one store that wait."""
 
-    __slots__ = ("_runtime", "_shared", "_size_bytes", "_waiting", "write")
+    __slots__ = ("_runtime", "_shared", "_size_bytes", "_waiting", "forwards", "write")
 
     def __init__(self, shared: RecordCache, runtime: TaskCore) -> None:
         self._shared = shared
@@ -43,6 +43,8 @@ class StoreCache:
         self._size_bytes = 0
         #: The old value, the new one and the context of each key.
         self._waiting: dict[Any, tuple[bytes | None, bytes | None, RecordContext]] = {}
+        #: Whether someone listens to the store: a key that came and went is then not passed on.
+        self.forwards = False
         #: Set by the store: writes the changelog record of a key and forwards its change.
         self.write: Callable[[Any, bytes | None, bytes | None], None] = _no_store
 
@@ -87,7 +89,7 @@ class StoreCache:
         try:
             for key, (old, new, context) in waiting.items():
                 # A key that came and went again between two commits never was there.
-                if old is not None or new is not None:
+                if old is not None or new is not None or not self.forwards:
                     runtime.record_context = context
                     self.write(key, old, new)
         finally:

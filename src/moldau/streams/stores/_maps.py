@@ -36,6 +36,12 @@ class OrderedMap:
         """The entries from `start` to `end`, both included. Entries may change meanwhile."""
         raise NotImplementedError
 
+    def backwards(
+        self, start: bytes = b"", end: bytes | None = None
+    ) -> Iterator[tuple[bytes, bytes]]:
+        """The same from `end` to `start`: the entries of one moment."""
+        return reversed(list(self.range(start, end)))
+
     def prefix(self, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
         """The entries whose key starts with `prefix`."""
         for key, value in self.range(prefix):

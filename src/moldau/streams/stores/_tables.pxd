@@ -35,9 +35,10 @@ cdef class KeyValueStore:
     cdef CoreSerde _values
     cdef OrderedMap _map
     cdef ChangelogWriter _log
+    cdef StoreCache _cache
 
     cpdef bytes raw_key(self, key)
-    @cython.locals(raw=bytes)
+    @cython.locals(raw=bytes, cache=StoreCache)
     cpdef put(self, key, value)
     cpdef get(self, key)
 

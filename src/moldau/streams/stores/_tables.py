@@ -98,7 +98,7 @@ def changelog_writer(log: Callable[..., None] | None) -> ChangelogWriter:
 class KeyValueStore:
     """A plain store: what processors use by hand."""
 
-    __slots__ = ("_keys", "_log", "_map", "_topic", "_values", "name")
+    __slots__ = ("_cache", "_keys", "_log", "_map", "_topic", "_values", "name")
 
     def __init__(
         self,
@@ -108,6 +108,7 @@ class KeyValueStore:
         log: Callable[..., None] | None = None,
         entries: OrderedMap | None = None,
         topic: str | None = None,
+        cache: StoreCache | None = None,
     ) -> None:
         self.name = name
         self._topic = topic or name
@@ -115,6 +116,12 @@ class KeyValueStore:
         self._values = core_serde(value_serde)
         self._map = ByteMap() if entries is None else entries
         self._log = changelog_writer(log)
+        self._cache = cache
+        if cache is not None:
+            cache.write = self._pass_on
+
+    def _pass_on(self, raw: bytes, old: bytes | None, new: bytes | None) -> None:
+        self._log.write(raw, new, -1, ())
 
     def raw_key(self, key: Any) -> bytes:
         """The bytes of a key."""
@@ -135,8 +142,14 @@ class KeyValueStore:
     def put(self, key: Any, value: Any) -> None:
         """Set a value; `None` deletes: store.put("a", 1)."""
         raw, data = self.raw_key(key), self._values.serialize(self._topic, value)
-        self._map.put(raw, data)
-        self._log.write(raw, data, -1, ())
+        cache = self._cache
+        if cache is None:
+            self._map.put(raw, data)
+            self._log.write(raw, data, -1, ())
+        else:
+            old = None if cache.has(raw) else self._map.get(raw)
+            self._map.put(raw, data)
+            cache.put(raw, len(raw), old, data)
 
     def put_if_absent(self, key: Any, value: Any) -> Any:
         """Set a value where there is none; returns what was there."""
@@ -144,6 +157,11 @@ class KeyValueStore:
         if found is None:
             self.put(key, value)
         return found
+
+    def put_all(self, entries: Iterable[tuple[Any, Any]]) -> None:
+        """Set several values, in their order: store.put_all([("a", 1), ("b", None)])."""
+        for key, value in entries:
+            self.put(key, value)
 
     def delete(self, key: Any) -> Any:
         """Delete a key; returns what was there."""
@@ -157,6 +175,12 @@ class KeyValueStore:
         high = None if end is None else self.raw_key(end)
         return self._typed(self._map.range(low, high))
 
+    def reverse_range(self, start: Any = None, end: Any = None) -> Iterator[tuple[Any, Any]]:
+        """The same from `end` to `start`."""
+        low = b"" if start is None else self.raw_key(start)
+        high = None if end is None else self.raw_key(end)
+        return self._typed(self._map.backwards(low, high))
+
     def prefix_scan(self, prefix: bytes) -> Iterator[tuple[Any, Any]]:
         """The entries whose key's bytes start with `prefix`."""
         return self._typed(self._map.prefix(prefix))
@@ -164,6 +188,10 @@ class KeyValueStore:
     def all(self) -> Iterator[tuple[Any, Any]]:
         """All entries, in the order of the keys' bytes."""
         return self._typed(self._map.range())
+
+    def reverse_all(self) -> Iterator[tuple[Any, Any]]:
+        """All entries, the last first."""
+        return self._typed(self._map.backwards())
 
     def approximate_num_entries(self) -> int:
         """How many keys have a value; exact in memory."""
@@ -177,7 +205,9 @@ class KeyValueStore:
             )
 
     def flush(self) -> None:
-        """Nothing is held back."""
+        """Pass on what waits in the cache."""
+        if self._cache is not None:
+            self._cache.flush()
 
     def close(self) -> None:
         """Nothing to close."""
@@ -220,6 +250,8 @@ class TimestampedKeyValueStore:
     def listen(self, listener: Listener) -> bool:
         """Forward updates to `listener` when the cache passes them on; false without a cache."""
         self._listener = listener
+        if self._cache is not None:
+            self._cache.forwards = True
         return self._cache is not None
 
     def _pass_on(self, raw: bytes, old: bytes | None, new: bytes | None) -> None:
@@ -271,6 +303,27 @@ class TimestampedKeyValueStore:
         self.write(self.raw_key(key), value, timestamp)
         return True
 
+    def put_if_absent(self, key: Any, value: Any, timestamp: int) -> Any:
+        """Set a value where there is none; returns what was there."""
+        found = self.get(key)
+        if found is None:
+            self.put(key, value, timestamp)
+        return found
+
+    def put_all(self, entries: Iterable[tuple[Any, Any]]) -> None:
+        """Set several values, in their order: store.put_all([("a", (1, 5)), ("b", None)])."""
+        for key, value in entries:
+            if value is None:
+                self.put(key, None, -1)
+            else:
+                self.put(key, value[0], value[1])
+
+    def delete(self, key: Any) -> Any:
+        """Delete a key; returns what was there."""
+        found = self.get(key)
+        self.put(key, None, -1)
+        return found
+
     def write(self, raw: bytes, value: Any, timestamp: int) -> None:
         """Set the value of a key that is given as bytes."""
         data = self._values.serialize(self._topic, value)
@@ -289,17 +342,29 @@ class TimestampedKeyValueStore:
         """The entries from `start` to `end`, both included, in the order of the keys' bytes."""
         low = b"" if start is None else self.raw_key(start)
         high = None if end is None else self.raw_key(end)
-        for key, data in self._map.range(low, high):
-            yield self._keys.deserialize(self._topic, key), self._value(data)
+        return self._typed(self._map.range(low, high))
+
+    def reverse_range(self, start: Any = None, end: Any = None) -> Iterator[tuple[Any, Any]]:
+        """The same from `end` to `start`."""
+        low = b"" if start is None else self.raw_key(start)
+        high = None if end is None else self.raw_key(end)
+        return self._typed(self._map.backwards(low, high))
 
     def prefix_scan(self, prefix: bytes) -> Iterator[tuple[Any, Any]]:
         """The entries whose key's bytes start with `prefix`."""
-        for key, data in self._map.prefix(prefix):
-            yield self._keys.deserialize(self._topic, key), self._value(data)
+        return self._typed(self._map.prefix(prefix))
 
     def all(self) -> Iterator[tuple[Any, Any]]:
         """All entries, in the order of the keys' bytes."""
         return self.range()
+
+    def reverse_all(self) -> Iterator[tuple[Any, Any]]:
+        """All entries, the last first."""
+        return self.reverse_range()
+
+    def _typed(self, entries: Iterator[tuple[bytes, bytes]]) -> Iterator[tuple[Any, Any]]:
+        for key, data in entries:
+            yield self._keys.deserialize(self._topic, key), self._value(data)
 
     def approximate_num_entries(self) -> int:
         """How many keys have a value; exact in memory."""

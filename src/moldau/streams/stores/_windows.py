@@ -96,6 +96,8 @@ class WindowStore:
     def listen(self, listener: Listener) -> bool:
         """Forward updates to `listener` when the cache passes them on; false without a cache."""
         self._listener = listener
+        if self._cache is not None:
+            self._cache.forwards = True
         return self._cache is not None
 
     def _pass_on(self, entry: Entry, old: bytes | None, new: bytes | None) -> None:
@@ -176,15 +178,51 @@ class WindowStore:
             found = self._segments.of_key(self.raw_key(key), low, high)
         return [(entry[1], self._value(kept)) for entry, kept in found]
 
-    def fetch_all(self, low: int, high: int) -> list[tuple[Windowed[Any], tuple[Any, int]]]:
-        """The windows of all keys that start from `low` to `high`: by start, then by key."""
-        found = self._segments.between(low, high)
+    def backward_fetch(self, key: Any, low: int, high: int) -> list[tuple[int, tuple[Any, int]]]:
+        """The same, the latest window first."""
+        return list(reversed(self.fetch(key, low, high)))
+
+    def fetch_range(
+        self, key_from: Any, key_to: Any, low: int, high: int
+    ) -> list[tuple[Windowed[Any], tuple[Any, int]]]:
+        """The windows of the keys from `key_from` to `key_to`: by start, then by key.
+
+        `None` as the first key stands for the smallest, as the last one for the largest.
+        """
+        first = b"" if key_from is None else self.raw_key(key_from)
+        last = None if key_to is None else self.raw_key(key_to)
+        found = [
+            each
+            for each in self._segments.between(low, high)
+            if first <= each[0][0] and (last is None or each[0][0] <= last)
+        ]
         found.sort(key=_by_start)
         return [(self._windowed(entry), self._value(kept)) for entry, kept in found]
+
+    def backward_fetch_range(
+        self, key_from: Any, key_to: Any, low: int, high: int
+    ) -> list[tuple[Windowed[Any], tuple[Any, int]]]:
+        """The same, the latest window first."""
+        return list(reversed(self.fetch_range(key_from, key_to, low, high)))
+
+    def fetch_all(self, low: int, high: int) -> list[tuple[Windowed[Any], tuple[Any, int]]]:
+        """The windows of all keys that start from `low` to `high`: by start, then by key."""
+        return self.fetch_range(None, None, low, high)
+
+    def backward_fetch_all(
+        self, low: int, high: int
+    ) -> list[tuple[Windowed[Any], tuple[Any, int]]]:
+        """The same, the latest window first."""
+        return self.backward_fetch_range(None, None, low, high)
 
     def all(self) -> Iterator[tuple[Windowed[Any], tuple[Any, int]]]:
         """All windows, in the order of the keys' bytes and of time."""
         for entry, kept in self._segments.all():
+            yield self._windowed(entry), self._value(kept)
+
+    def backward_all(self) -> Iterator[tuple[Windowed[Any], tuple[Any, int]]]:
+        """The same, the last first."""
+        for entry, kept in reversed(self._segments.all()):
             yield self._windowed(entry), self._value(kept)
 
     def flush(self) -> None:

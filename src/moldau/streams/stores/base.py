@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypedDict
 
 from moldau.streams.records import Headers, TaskCore
 from moldau.streams.stores._cache import RecordCache, StoreCache
@@ -140,6 +140,19 @@ class StoreContext:
     cache: StoreCache | None = None
 
 
+class StoreOptions(TypedDict, total=False):
+    """What all kinds of stores have in common."""
+
+    #: Whether the store has a changelog.
+    logging: bool
+    #: Settings of the changelog topic: {"segment.bytes": "1048576"}.
+    changelog_config: Mapping[str, str]
+    #: On disk, or in memory; `None` leaves it to `default.dsl.store`.
+    persistent: bool | None
+    #: Makes a place of its own for the entries, by the store's name.
+    storage: Callable[[str], Storage] | None
+
+
 @dataclass(slots=True)
 class StoreBuilder:
     """A store of a topology: a name, and how a task makes its own instance."""
@@ -147,18 +160,20 @@ class StoreBuilder:
     name: str
     create: Callable[[StoreContext], Any]
     logging: bool = True
+    #: Settings of the changelog topic, such as `segment.bytes`.
+    changelog_config: Mapping[str, str] = field(default_factory=dict)
     history_ms: int | None = None
     #: How long a window or session store keeps entries: its changelog is also deleted by time.
     retention_ms: int | None = None
     #: On disk where the host has a place for it; `None` leaves it to the application's default.
     #: A store that does not use its context's storage is never on disk.
     persistent: bool | None = None
+    #: Makes a place of its own for the entries, by the store's name; a changelog fills it.
+    storage: Callable[[str], Storage] | None = None
     #: Whether updates are held in the task's cache, so that only the last of several is forwarded.
     caching: bool = False
     #: Whether records of the changelog have the headers of the record that caused them.
     logs_headers: bool = False
-    #: Processors that use it, in the order in which they were connected.
-    users: list[str] = field(default_factory=list)
 
     @property
     def is_versioned(self) -> bool:

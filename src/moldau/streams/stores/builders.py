@@ -1,20 +1,24 @@
-"""Stores for processors, by hand.
+"""Stores, by hand for processors and by the language for tables.
 
-`persistent` keeps a store on disk or in memory; `None` leaves it to `default.dsl.store`.
+All take the `StoreOptions`: logging, changelog_config, persistent, storage. `caching` forwards and
+logs only the last of several updates of a key between commits.
 """
 
 from __future__ import annotations
 
+from typing import Any, Unpack
+
 from moldau.streams.serdes import BYTES, Serde, SerdeLike, serde
-from moldau.streams.stores.base import StoreBuilder
+from moldau.streams.stores.base import StoreBuilder, StoreOptions
 from moldau.streams.stores.key_value import KeyValueStore, TimestampedKeyValueStore
+from moldau.streams.stores.lru import LruStore
 from moldau.streams.stores.versioned import VersionedKeyValueStore
 from moldau.streams.stores.windowed import SessionStore, WindowStore
 from moldau.streams.windows import Duration, millis
 
 
-def _of(like: SerdeLike) -> Serde[object]:
-    return serde(like) or BYTES  # type: ignore[return-value]
+def _of(like: SerdeLike) -> Serde[Any]:
+    return serde(like) or BYTES
 
 
 def key_value_store(
@@ -22,16 +26,16 @@ def key_value_store(
     *,
     key_serde: SerdeLike,
     value_serde: SerdeLike,
-    logging: bool = True,
-    persistent: bool | None = None,
+    caching: bool = False,
+    **options: Unpack[StoreOptions],
 ) -> StoreBuilder:
     """A plain store: key_value_store("seen", key_serde="string", value_serde="long")."""
     keys, values = _of(key_serde), _of(value_serde)
     return StoreBuilder(
         name,
-        lambda at: KeyValueStore(name, keys, values, at.log, at.storage.map(), at.topic),
-        logging=logging,
-        persistent=persistent,
+        lambda at: KeyValueStore(name, keys, values, at.log, at.storage.map(), at.topic, at.cache),
+        caching=caching,
+        **options,
     )
 
 
@@ -40,8 +44,8 @@ def timestamped_key_value_store(
     *,
     key_serde: SerdeLike,
     value_serde: SerdeLike,
-    logging: bool = True,
-    persistent: bool | None = None,
+    caching: bool = False,
+    **options: Unpack[StoreOptions],
 ) -> StoreBuilder:
     """A store whose values have times: timestamped_key_value_store("last", ...)."""
     keys, values = _of(key_serde), _of(value_serde)
@@ -50,8 +54,28 @@ def timestamped_key_value_store(
         lambda at: TimestampedKeyValueStore(
             name, keys, values, at.log, at.storage.map(), at.cache, at.topic
         ),
+        caching=caching,
+        **options,
+    )
+
+
+def lru_map(
+    name: str,
+    *,
+    key_serde: SerdeLike,
+    value_serde: SerdeLike,
+    size_max: int,
+    logging: bool = True,
+) -> StoreBuilder:
+    """A store in memory of the entries that were used last: lru_map("hot", size_max=1000, ...)."""
+    if size_max < 0:
+        raise ValueError("size_max cannot be negative")
+    keys, values = _of(key_serde), _of(value_serde)
+    return StoreBuilder(
+        name,
+        lambda at: LruStore(name, keys, values, size_max, at),
         logging=logging,
-        persistent=persistent,
+        persistent=False,
     )
 
 
@@ -61,8 +85,7 @@ def versioned_key_value_store(
     key_serde: SerdeLike,
     value_serde: SerdeLike,
     history: Duration,
-    logging: bool = True,
-    persistent: bool | None = None,
+    **options: Unpack[StoreOptions],
 ) -> StoreBuilder:
     """A store that knows the past: versioned_key_value_store("rates", history=60_000, ...)."""
     keys, values, history_ms = _of(key_serde), _of(value_serde), millis(history)
@@ -71,9 +94,8 @@ def versioned_key_value_store(
         lambda at: VersionedKeyValueStore(
             name, keys, values, history_ms, at.log, at.drop, at.storage, at.topic
         ),
-        logging=logging,
-        persistent=persistent,
         history_ms=history_ms,
+        **options,
     )
 
 
@@ -86,19 +108,23 @@ def window_store(
     retention: Duration,
     retain_duplicates: bool = False,
     timestamped: bool = True,
-    logging: bool = True,
-    persistent: bool | None = None,
+    caching: bool = False,
+    **options: Unpack[StoreOptions],
 ) -> StoreBuilder:
-    """A store by key and window: window_store("recent", window_size=1000, retention=5000, ...)."""
+    """A store by key and window: window_store("recent", window_size=1000, retention=5000, ...).
+
+    As in Kafka Streams, a store that retains duplicates is not cached.
+    """
     keys, values = _of(key_serde), _of(value_serde)
+    size_ms, retention_ms = millis(window_size), millis(retention)
     return StoreBuilder(
         name,
         lambda at: WindowStore(
             name,
             keys,
             values,
-            retention_ms=millis(retention),
-            window_size_ms=millis(window_size),
+            retention_ms=retention_ms,
+            window_size_ms=size_ms,
             retain_duplicates=retain_duplicates,
             timestamped=timestamped,
             log=at.log,
@@ -107,9 +133,9 @@ def window_store(
             cache=at.cache,
             topic=at.topic,
         ),
-        logging=logging,
-        retention_ms=millis(retention),
-        persistent=persistent,
+        retention_ms=retention_ms,
+        caching=caching and not retain_duplicates,
+        **options,
     )
 
 
@@ -119,25 +145,25 @@ def session_store(
     key_serde: SerdeLike,
     value_serde: SerdeLike,
     retention: Duration,
-    logging: bool = True,
-    persistent: bool | None = None,
+    caching: bool = False,
+    **options: Unpack[StoreOptions],
 ) -> StoreBuilder:
     """A store by key and session: session_store("visits", retention=60_000, ...)."""
-    keys, values = _of(key_serde), _of(value_serde)
+    keys, values, retention_ms = _of(key_serde), _of(value_serde), millis(retention)
     return StoreBuilder(
         name,
         lambda at: SessionStore(
             name,
             keys,
             values,
-            retention_ms=millis(retention),
+            retention_ms=retention_ms,
             log=at.log,
             drop=at.drop,
             storage=at.storage,
             cache=at.cache,
             topic=at.topic,
         ),
-        logging=logging,
-        retention_ms=millis(retention),
-        persistent=persistent,
+        retention_ms=retention_ms,
+        caching=caching,
+        **options,
     )

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from moldau.streams.serdes import BYTES, ListSerde
 from moldau.streams.stores.base import ChangelogRecord, Log, no_log
 from moldau.streams.stores.sorted_keys import SortedKeys
+
+_LISTS = ListSerde(BYTES)
 
 
 class ListStore:
@@ -24,7 +27,7 @@ class ListStore:
             values = self._lists[key] = []
             self._keys.add(key)
         values.append(value)
-        self._log(key, self._encoded(values), None)
+        self._log(key, _LISTS.serialize("", values), None)
 
     def delete(self, key: bytes) -> None:
         """Delete the whole list of a key."""
@@ -44,14 +47,6 @@ class ListStore:
     def close(self) -> None:
         """Nothing to close."""
 
-    @staticmethod
-    def _encoded(values: list[bytes]) -> bytes:
-        """Kafka's serde of lists of bytes: a flag, the count, then size and bytes of each."""
-        parts = [b"\x01", len(values).to_bytes(4)]
-        for value in values:
-            parts += [len(value).to_bytes(4), value]
-        return b"".join(parts)
-
     def restore(self, records: Iterable[ChangelogRecord]) -> None:
         for key, value, _, _ in records:
             self._set(key, value)
@@ -59,12 +54,7 @@ class ListStore:
     def _set(self, key: bytes, value: bytes | None) -> None:
         if self._lists.pop(key, None) is not None:
             self._keys.remove(key)
-        if value is None:
-            return
-        position, found = 5, []
-        for _ in range(int.from_bytes(value[1:5])):
-            size = int.from_bytes(value[position : position + 4])
-            found.append(value[position + 4 : position + 4 + size])
-            position += 4 + size
-        self._lists[key] = found
-        self._keys.add(key)
+        found = _LISTS.deserialize("", value)
+        if found is not None:
+            self._lists[key] = [each for each in found if each is not None]
+            self._keys.add(key)

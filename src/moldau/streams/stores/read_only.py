@@ -6,7 +6,20 @@ from typing import Any
 
 from moldau.streams.errors import StreamsError
 
-_WRITES = frozenset({"put", "put_if_absent", "delete", "write", "restore", "flush", "close", "add"})
+_WRITES = frozenset(
+    {
+        "add",
+        "close",
+        "delete",
+        "flush",
+        "put",
+        "put_all",
+        "put_if_absent",
+        "remove",
+        "restore",
+        "write",
+    }
+)
 
 
 class ReadOnlyStore:

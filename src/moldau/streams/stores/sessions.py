@@ -19,13 +19,13 @@ from moldau.streams.stores.base import (
     no_drop,
     no_log,
 )
-from moldau.streams.stores.formats import (
-    session_store_key,
-)
+from moldau.streams.stores.formats import session_store_key
 from moldau.streams.stores.memory import MemoryStorage
 
 K = TypeVar("K")
 V = TypeVar("V")
+
+_TIME_MAX = 2**63 - 1
 
 
 class SessionStore(Generic[K, V]):
@@ -58,6 +58,8 @@ class SessionStore(Generic[K, V]):
     def listen(self, listener: Listener) -> bool:
         """Forward updates to `listener` when the cache passes them on; false without a cache."""
         self._listener = listener
+        if self._cache is not None:
+            self._cache.forwards = True
         return self._cache is not None
 
     def _pass_on(self, entry: Entry, old: bytes | None, new: bytes | None) -> None:
@@ -91,6 +93,10 @@ class SessionStore(Generic[K, V]):
         else:
             self._log(session_store_key(key, start, end), data, None)
 
+    def remove(self, session: Windowed[K]) -> None:
+        """Delete a session: store.remove(Windowed("a", Window(0, 10)))."""
+        self.put(session, None)
+
     def get(self, key: K, start: int, end: int) -> V | None:
         """The value of one session, or `None`."""
         data = self._segments.get((self._key(key), end, start))
@@ -98,8 +104,55 @@ class SessionStore(Generic[K, V]):
 
     def find_sessions(self, key: K, end_min: int, start_max: int) -> list[tuple[Windowed[K], V]]:
         """The sessions of a key that end at `end_min` or later and start by `start_max`."""
-        found = self._segments.of_key(self._key(key), end_min, 2**63 - 1)
+        found = self._segments.of_key(self._key(key), end_min, _TIME_MAX)
         return [self._typed(entry, data) for entry, data in found if entry[2] <= start_max]
+
+    def backward_find_sessions(
+        self, key: K, end_min: int, start_max: int
+    ) -> list[tuple[Windowed[K], V]]:
+        """The same, the latest session first."""
+        return list(reversed(self.find_sessions(key, end_min, start_max)))
+
+    def find_sessions_range(
+        self, key_from: K | None, key_to: K | None, end_min: int, start_max: int
+    ) -> list[tuple[Windowed[K], V]]:
+        """The same of the keys from `key_from` to `key_to`: by end, key, then start.
+
+        `None` as the first key stands for the smallest, as the last one for the largest.
+        """
+        first = b"" if key_from is None else self._key(key_from)
+        last = None if key_to is None else self._key(key_to)
+        found = [
+            (entry, data)
+            for entry, data in self._segments.between(end_min, _TIME_MAX)
+            if entry[2] <= start_max and first <= entry[0] and (last is None or entry[0] <= last)
+        ]
+        found.sort(key=lambda each: (each[0][1], each[0][0], each[0][2]))
+        return [self._typed(entry, data) for entry, data in found]
+
+    def backward_find_sessions_range(
+        self, key_from: K | None, key_to: K | None, end_min: int, start_max: int
+    ) -> list[tuple[Windowed[K], V]]:
+        """The same, the latest session first."""
+        return list(reversed(self.find_sessions_range(key_from, key_to, end_min, start_max)))
+
+    def fetch(self, key: K) -> list[tuple[Windowed[K], V]]:
+        """All sessions of a key, the oldest first."""
+        return self.find_sessions(key, 0, _TIME_MAX)
+
+    def backward_fetch(self, key: K) -> list[tuple[Windowed[K], V]]:
+        """All sessions of a key, the latest first."""
+        return self.backward_find_sessions(key, 0, _TIME_MAX)
+
+    def fetch_range(self, key_from: K | None, key_to: K | None) -> list[tuple[Windowed[K], V]]:
+        """All sessions of the keys from `key_from` to `key_to`: by end, key, then start."""
+        return self.find_sessions_range(key_from, key_to, 0, _TIME_MAX)
+
+    def backward_fetch_range(
+        self, key_from: K | None, key_to: K | None
+    ) -> list[tuple[Windowed[K], V]]:
+        """The same, the latest session first."""
+        return self.backward_find_sessions_range(key_from, key_to, 0, _TIME_MAX)
 
     def find_ended(self, low: int, high: int) -> list[tuple[Windowed[K], V]]:
         """The sessions of all keys that end from `low` to `high`: by end, start, then key."""

@@ -88,6 +88,14 @@ class VersionedKeyValueStore(Generic[K, V]):
             return None
         return self._apply(raw, data, timestamp)
 
+    def delete(self, key: K, timestamp: int) -> ValueAndTimestamp[V] | None:
+        """End the version of a time: store.delete("a", 1000). Returns it, or `None`.
+
+        A time older than the history changes nothing, and returns `None`.
+        """
+        found = self.get_as_of(key, timestamp)
+        return None if self.put(key, None, timestamp) is None else found
+
     def _apply(self, key: bytes, data: bytes | None, timestamp: int) -> bool:
         storage = self._storage
         storage.observed_ms = max(storage.observed_ms, timestamp)

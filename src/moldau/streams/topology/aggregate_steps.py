@@ -12,7 +12,7 @@ from moldau.streams.machine.sliding import SlidingAggregate
 from moldau.streams.machine.tables import MergedTable
 from moldau.streams.serdes import Serde, SessionWindowedSerde, TimeWindowedSerde
 from moldau.streams.stores.base import StoreBuilder
-from moldau.streams.stores.windowed import SessionStore, WindowStore
+from moldau.streams.stores.builders import session_store, window_store
 from moldau.streams.topology.graph import GraphBuilder, GraphNode, repartition_node
 from moldau.streams.topology.handles import (
     Handle,
@@ -89,7 +89,6 @@ def _window_store(
     emit: EmitStrategy,
     handle: Handle,
 ) -> StoreBuilder:
-    keys, values = handle.keys, handle.values
     grace = windows.grace_ms
     if isinstance(windows, SessionWindows):
         needed, size = windows.inactivity_gap_ms + grace, 0
@@ -106,43 +105,24 @@ def _window_store(
     retention = needed if spec.retention_ms is None else spec.retention_ms
     if retention < needed:
         raise ValueError(f"{message}, grace=[{grace}], retention=[{retention}]")
+    caching = spec.caching and emit is not EmitStrategy.ON_WINDOW_CLOSE
     if isinstance(windows, SessionWindows):
-        return StoreBuilder(
+        return session_store(
             name,
-            lambda at: SessionStore(
-                name,
-                keys,
-                values,
-                retention_ms=retention,
-                log=at.log,
-                drop=at.drop,
-                storage=at.storage,
-                cache=at.cache,
-                topic=at.topic,
-            ),
-            logging=spec.logging,
-            retention_ms=retention,
-            persistent=spec.persistent,
-            caching=spec.caching and emit is not EmitStrategy.ON_WINDOW_CLOSE,
+            key_serde=handle.keys,
+            value_serde=handle.values,
+            retention=retention,
+            caching=caching,
+            **spec.options,
         )
-    return StoreBuilder(
+    return window_store(
         name,
-        lambda at: WindowStore(
-            name,
-            keys,
-            values,
-            retention_ms=retention,
-            window_size_ms=size,
-            log=at.log,
-            drop=at.drop,
-            storage=at.storage,
-            cache=at.cache,
-            topic=at.topic,
-        ),
-        logging=spec.logging,
-        retention_ms=retention,
-        persistent=spec.persistent,
-        caching=spec.caching and emit is not EmitStrategy.ON_WINDOW_CLOSE,
+        key_serde=handle.keys,
+        value_serde=handle.values,
+        window_size=size,
+        retention=retention,
+        caching=caching,
+        **spec.options,
     )
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from moldau.config.durations import parse_duration_ms
 from moldau.streams._serdes import DefaultSerde
 from moldau.streams.errors import TopologyError
-from moldau.streams.machine.context import Processor
+from moldau.streams.machine.context import Processor, provided_stores
 from moldau.streams.machine.definitions import (
     Definition,
     Partitioner,
@@ -78,6 +78,8 @@ class Assembly:
         self._topics: dict[str, str] = {}
         self._patterns: list[re.Pattern[str]] = []
         self._group: dict[str, str] = {}
+        #: The processors of each store, in the order in which they were connected.
+        self._users: dict[str, list[str]] = {}
 
     # Groups of nodes that run together.
 
@@ -161,6 +163,8 @@ class Assembly:
         if name not in self.nodes and not parents:
             raise TopologyError(f"Processor {name} must have at least one parent")
         self._add(ProcessorDefinition(name=name, supplier=supplier, parents=parents))
+        for builder in provided_stores(supplier):
+            self.add_state_store(builder, name)
 
     def add_sink(
         self,
@@ -223,10 +227,12 @@ class Assembly:
             value_serde=value_serde,
             timestamp_extractor=timestamp_extractor,
         )
-        self.add_processor(processor, supplier, [source])
-        definition = self.nodes[processor]
-        if isinstance(definition, ProcessorDefinition):
-            definition.stores.append(builder.name)
+        # It uses this store only: what its supplier brings is left out, as in Kafka Streams.
+        self._add(
+            ProcessorDefinition(
+                name=processor, supplier=supplier, parents=[source], stores=[builder.name]
+            )
+        )
         self.global_stores[builder.name] = builder
         self.global_sources.add(source)
 
@@ -246,7 +252,7 @@ class Assembly:
             raise TopologyError(
                 f"cannot connect a state store {store} to a source node or a sink node."
             )
-        users = self.stores[store].users
+        users = self._users.setdefault(store, [])
         if users:
             self._unite(users[0], processor)
         if processor not in users:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any, Generic, TypeVar, cast, overload
+from typing import Any, Generic, TypeVar, Unpack, cast, overload
 
 from moldau.streams.machine._steps import count_one
-from moldau.streams.machine.context import FixedKeyAdapter, Processor
+from moldau.streams.machine.context import FixedKeySupplier, Processor
 from moldau.streams.machine.definitions import Partitioner, TopicChooser
 from moldau.streams.machine.getters import View
 from moldau.streams.machine.stateless import (
@@ -28,8 +28,9 @@ from moldau.streams.serdes import LONG, SerdeLike
 from moldau.streams.topology import aggregate_steps, join_steps, stream_steps, table_steps
 from moldau.streams.topology.aggregate_steps import Aggregation, Grouped, Windows
 from moldau.streams.topology.handles import Handle, Materialized, TableHandle, chosen
+from moldau.streams.topology.join_options import StreamJoinOptions, TableJoinOptions
 from moldau.streams.topology.stream_steps import KEY, VALUE, Split
-from moldau.streams.windows import Duration, EmitStrategy, JoinWindows, Suppressed
+from moldau.streams.windows import EmitStrategy, Suppressed
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -114,10 +115,20 @@ class KStream(Generic[K, V]):
         """End the stream in an action: stream.foreach(lambda key, value: seen.append(value))."""
         self._step("FOREACH", name, lambda: Peek(action, passes_on=False))
 
-    def print(self, write: Callable[[str], object], *, label: str = "", name: Name = None) -> None:
-        """Write each record as a line: stream.print(sys.stdout.write, label="orders")."""
-        prefix = f"[{label}]: " if label else ""
-        action = lambda key, value: write(f"{prefix}{key}, {value}\n")  # noqa: E731
+    def print(
+        self,
+        write: Callable[[str], object],
+        *,
+        label: str | None = None,
+        mapper: Callable[[K, V], object] = "{}, {}".format,
+        name: Name = None,
+    ) -> None:
+        """Write each record as a line: stream.print(sys.stdout.write, label="orders").
+
+        Without a label it is that of the stream's name.
+        """
+        prefix = f"[{self._at.name if label is None else label}]: "
+        action = lambda key, value: write(f"{prefix}{mapper(key, value)}\n")  # noqa: E731
         self._step("PRINTER", name, lambda: Peek(action, passes_on=False))
 
     def merge(self, other: KStream[K, V], *, name: Name = None) -> KStream[K, V]:
@@ -200,60 +211,48 @@ class KStream(Generic[K, V]):
         self,
         other: KStream[K, V2] | KTable[K, V2] | GlobalKTable[Any, V2],
         joiner: Callable[..., R],
-        *,
-        windows: JoinWindows | None = None,
-        key: Callable[[K, V], Any] | None = None,
-        grace: Duration | None = None,
-        with_key: bool = False,
-        store: Name = None,
-        name: Name = None,
+        **options: Unpack[StreamJoinOptions],
     ) -> KStream[K, R]:
         """Join: with a stream (`windows`), a table (`grace` if versioned), a global one (`key`).
 
         clicks.join(users, lambda click, user: (click, user)). With `with_key` the joiner gets the
-        key first.
+        key first. `key_serde`, `value_serde` and `other_value_serde` are those of the topics and
+        stores of the join, `store` names its stores, or is a `StreamJoined`.
         """
-        outer = (False, False)
-        return self._join(other, joiner, outer, windows, key, grace, store, name, with_key)
+        return self._join(other, joiner, (False, False), options)
 
     def left_join(
         self,
         other: KStream[K, V2] | KTable[K, V2] | GlobalKTable[Any, V2],
         joiner: Callable[..., R],
-        *,
-        windows: JoinWindows | None = None,
-        key: Callable[[K, V], Any] | None = None,
-        grace: Duration | None = None,
-        with_key: bool = False,
-        store: Name = None,
-        name: Name = None,
+        **options: Unpack[StreamJoinOptions],
     ) -> KStream[K, R]:
         """The same, with `None` where there is no match: clicks.left_join(users, enrich)."""
-        outer = (True, False)
-        return self._join(other, joiner, outer, windows, key, grace, store, name, with_key)
+        return self._join(other, joiner, (True, False), options)
 
     def outer_join(
         self,
         other: KStream[K, V2],
         joiner: Callable[..., R],
-        *,
-        windows: JoinWindows,
-        with_key: bool = False,
-        store: Name = None,
-        name: Name = None,
+        **options: Unpack[StreamJoinOptions],
     ) -> KStream[K, R]:
         """Join two streams, with `None` for a missing side: a.outer_join(b, pair, windows=w)."""
-        outer = (True, True)
-        return self._join(other, joiner, outer, windows, None, None, store, name, with_key)
+        return self._join(other, joiner, (True, True), options)
 
-    def _join(self, other: Any, *options: Any) -> KStream[Any, Any]:
+    def _join(
+        self,
+        other: Any,
+        joiner: Callable[..., Any],
+        outer: tuple[bool, bool],
+        options: StreamJoinOptions,
+    ) -> KStream[Any, Any]:
         target = other._view if isinstance(other, GlobalKTable) else other._at
-        return KStream(join_steps.join_stream(self._at, target, *options))
+        return KStream(join_steps.join_stream(self._at, target, joiner, outer, options))
 
     def process(
         self, supplier: Callable[[], Processor], *stores: str, name: Name = None
     ) -> KStream[Any, Any]:
-        """Run a processor of your own, with stores: stream.process(Deduplicate, "seen")."""
+        """Run a processor with these stores and those of its supplier: stream.process(P, "s")."""
         prefix = "KSTREAM-PROCESSOR-"
         return KStream(stream_steps.process(self._at, prefix, supplier, stores, name))
 
@@ -261,8 +260,7 @@ class KStream(Generic[K, V]):
         self, supplier: Callable[[], Processor], *stores: str, name: Name = None
     ) -> KStream[K, Any]:
         """The same for processors that keep the key: stream.process_values(Enrich)."""
-        fixed = lambda: FixedKeyAdapter(supplier())  # noqa: E731
-        prefix = "KSTREAM-PROCESSVALUES-"
+        prefix, fixed = "KSTREAM-PROCESSVALUES-", FixedKeySupplier(supplier)
         return KStream(stream_steps.process(self._at, prefix, fixed, stores, name))
 
 
@@ -415,32 +413,23 @@ class KTable(Generic[K, V]):
         self,
         other: KTable[Any, V2],
         joiner: Callable[[V, V2], R],
-        *,
-        foreign_key: Callable[..., Any] | None = None,
-        with_key: bool = False,
-        store: Store = None,
-        name: Name = None,
+        **options: Unpack[TableJoinOptions],
     ) -> KTable[K, R]:
-        """Join by key, or by a key that the value holds: orders.join(users, pair).
+        """Join by key, or by a key that the value holds (`foreign_key`): orders.join(users, pair).
 
-        With `with_key`, `foreign_key` gets the key and the value.
+        With `with_key`, `foreign_key` gets the key and the value. `partitioner` and
+        `other_partitioner` say how the tables are partitioned, if not by the default.
         """
-        outer, found = (False, False), _of_row(foreign_key, with_key)
-        return KTable(join_steps.join_table(self._at, other._at, joiner, outer, found, store, name))
+        return self._join(other, joiner, (False, False), options)
 
     def left_join(
         self,
         other: KTable[Any, V2],
         joiner: Callable[[V, V2 | None], R],
-        *,
-        foreign_key: Callable[..., Any] | None = None,
-        with_key: bool = False,
-        store: Store = None,
-        name: Name = None,
+        **options: Unpack[TableJoinOptions],
     ) -> KTable[K, R]:
         """The same, with `None` where the other table has no row: orders.left_join(users, pair)."""
-        outer, found = (True, False), _of_row(foreign_key, with_key)
-        return KTable(join_steps.join_table(self._at, other._at, joiner, outer, found, store, name))
+        return self._join(other, joiner, (True, False), options)
 
     def outer_join(
         self,
@@ -451,8 +440,26 @@ class KTable(Generic[K, V]):
         name: Name = None,
     ) -> KTable[K, R]:
         """Join by key, with `None` for a missing row on either side: a.outer_join(b, pair)."""
-        outer = (True, True)
-        return KTable(join_steps.join_table(self._at, other._at, joiner, outer, None, store, name))
+        return self._join(other, joiner, (True, True), {"store": store, "name": name})
+
+    def _join(
+        self,
+        other: KTable[Any, Any],
+        joiner: Callable[[Any, Any], Any],
+        outer: tuple[bool, bool],
+        options: TableJoinOptions,
+    ) -> KTable[Any, Any]:
+        handle = join_steps.join_table(
+            self._at,
+            other._at,
+            joiner,
+            outer,
+            _of_row(options.get("foreign_key"), options.get("with_key", False)),
+            options.get("store"),
+            options.get("name"),
+            (options.get("partitioner"), options.get("other_partitioner")),
+        )
+        return KTable(handle)
 
 
 def _of_row(

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from moldau.streams.machine.context import Processor
 from moldau.streams.machine.getters import TableSupplier
 from moldau.streams.serdes import Serde, SerdeLike, serde
-from moldau.streams.stores.base import StoreBuilder
-from moldau.streams.stores.key_value import TimestampedKeyValueStore
-from moldau.streams.stores.versioned import VersionedKeyValueStore
+from moldau.streams.stores.base import Storage, StoreBuilder, StoreOptions
+from moldau.streams.stores.builders import timestamped_key_value_store, versioned_key_value_store
 from moldau.streams.topology.assembly import Assembly, check_name
 from moldau.streams.topology.graph import GraphBuilder, GraphNode, repartition_node
 from moldau.streams.windows import Duration, millis
@@ -23,7 +22,8 @@ class Materialized:
 
     Materialized(name="counts", value_serde="long"); `history` makes a table versioned; `caching`
     forwards only the last of several updates of a key between commits; `persistent` keeps the store
-    on disk or in memory, instead of what `default.dsl.store` says.
+    on disk or in memory, instead of what `default.dsl.store` says; `changelog_config` has settings
+    of the changelog topic; `storage` makes a place of its own for the entries, by the store's name.
     """
 
     name: str | None = None
@@ -32,12 +32,24 @@ class Materialized:
     retention: Duration | None = None
     history: Duration | None = None
     logging: bool = True
+    changelog_config: Mapping[str, str] = field(default_factory=dict)
     caching: bool = True
     persistent: bool | None = None
+    storage: Callable[[str], Storage] | None = None
 
     @property
     def retention_ms(self) -> int | None:
         return None if self.retention is None else millis(self.retention)
+
+    @property
+    def options(self) -> StoreOptions:
+        """What all kinds of stores have in common."""
+        return {
+            "logging": self.logging,
+            "changelog_config": self.changelog_config,
+            "persistent": self.persistent,
+            "storage": self.storage,
+        }
 
 
 def materialized(store: str | Materialized | None) -> Materialized | None:
@@ -144,26 +156,10 @@ def table_store(
     name: str, store: Materialized, keys: Serde[Any], values: Serde[Any]
 ) -> StoreBuilder:
     """The key-value store of a table: timestamped, or versioned."""
+    serdes = {"key_serde": keys, "value_serde": values}
     if store.history is not None:
-        history_ms = millis(store.history)
-        return StoreBuilder(
-            name,
-            lambda at: VersionedKeyValueStore(
-            name, keys, values, history_ms, at.log, at.drop, at.storage, at.topic
-        ),
-            logging=store.logging,
-            history_ms=history_ms,
-            persistent=store.persistent,
-        )
-    return StoreBuilder(
-        name,
-        lambda at: TimestampedKeyValueStore(
-            name, keys, values, at.log, at.storage.map(), at.cache, at.topic
-        ),
-        logging=store.logging,
-        persistent=store.persistent,
-        caching=store.caching,
-    )
+        return versioned_key_value_store(name, history=store.history, **serdes, **store.options)
+    return timestamped_key_value_store(name, caching=store.caching, **serdes, **store.options)
 
 
 def chosen(like: SerdeLike | None, otherwise: Serde[Any] | None) -> Serde[Any] | None:

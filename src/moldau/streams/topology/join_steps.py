@@ -1,4 +1,4 @@
-"""Joins of streams, and of tables by a foreign key."""
+"""Joins of streams, and which join of tables it is."""
 
 from __future__ import annotations
 
@@ -8,13 +8,7 @@ from typing import Any
 
 from moldau.streams.errors import TopologyError
 from moldau.streams.machine._join_steps import own_key
-from moldau.streams.machine.foreign_key import (
-    ForeignTable,
-    ResponseJoin,
-    SubscriptionJoin,
-    SubscriptionReceive,
-    SubscriptionSend,
-)
+from moldau.streams.machine.definitions import Partitioner
 from moldau.streams.machine.getters import View
 from moldau.streams.machine.stateless import PassThrough
 from moldau.streams.machine.stream_joins import (
@@ -27,60 +21,79 @@ from moldau.streams.machine.stream_joins import (
     StreamTableJoin,
     TableJoinSpec,
 )
-from moldau.streams.machine.tables import TableSource
-from moldau.streams.serdes import BYTES, Serde, serde
-from moldau.streams.stores.base import StoreBuilder
+from moldau.streams.serdes import Serde, SerdeLike
+from moldau.streams.stores.base import StoreBuilder, StoreOptions
 from moldau.streams.stores.buffers import JoinBuffer
-from moldau.streams.stores.formats import (
-    Subscription,
-    read_response_value,
-    read_subscription_value,
-    response_value,
-    subscription_value,
-)
-from moldau.streams.stores.key_value import TimestampedKeyValueStore
+from moldau.streams.stores.builders import window_store
 from moldau.streams.stores.lists import ListStore
-from moldau.streams.stores.windowed import WindowStore
 from moldau.streams.topology.assembly import Assembly
+from moldau.streams.topology.foreign_key_steps import ForeignKeyJoinStep
 from moldau.streams.topology.graph import GraphNode
 from moldau.streams.topology.handles import (
     Handle,
     Materialized,
     TableHandle,
     chosen,
-    materialized,
     processor_writer,
     repartitioned,
-    table_store,
 )
+from moldau.streams.topology.join_options import StreamJoined, StreamJoinOptions
 from moldau.streams.topology.table_steps import join_tables
-from moldau.streams.windows import Duration, JoinWindows, millis
+from moldau.streams.windows import JoinWindows, millis
 
+_DEFAULT_STORES = StreamJoined()
 _NOT_VERSIONED = "KTable must be versioned to use a grace period in a stream table join."
 
 
 def _window_store(
-    name: str, keys: Serde[Any], values: Serde[Any], windows: JoinWindows
+    name: str, keys: Serde[Any], values: Serde[Any], windows: JoinWindows, options: StoreOptions
 ) -> StoreBuilder:
-    return StoreBuilder(
+    made = window_store(
         name,
-        lambda at: WindowStore(
-            name,
-            keys,
-            values,
-            retention_ms=windows.size_ms + windows.grace_ms,
-            window_size_ms=windows.size_ms,
-            retain_duplicates=True,
-            timestamped=False,
-            log=at.log,
-            drop=at.drop,
-            storage=at.storage,
-            cache=at.cache,
-            topic=at.topic,
-        ),
-        retention_ms=windows.size_ms + windows.grace_ms,
-        logs_headers=True,
+        key_serde=keys,
+        value_serde=values,
+        window_size=windows.size_ms,
+        retention=windows.size_ms + windows.grace_ms,
+        retain_duplicates=True,
+        timestamped=False,
+        **options,
     )
+    made.logs_headers = True
+    return made
+
+
+def _join_stores(
+    left: Handle,
+    right: Handle,
+    windows: JoinWindows,
+    stores: StreamJoined,
+    names: tuple[str, str],
+) -> tuple[StoreBuilder, StoreBuilder]:
+    """The two window stores of a join of streams; `names` are for those that have none."""
+    retention_ms = windows.size_ms + windows.grace_ms
+    given = [each.name for each in (stores.this, stores.other) if each is not None]
+    if None in given:
+        raise TopologyError("the store of a side of a join needs a name")
+    if len(given) > len(set(given)):
+        raise TopologyError(
+            "Both StoreSuppliers have the same name.  StoreSuppliers must provide unique names"
+        )
+    made = []
+    for spec, name, values in (
+        (stores.this, names[0], left.values),
+        (stores.other, names[1], right.values),
+    ):
+        options = stores.options
+        if spec is not None:
+            if spec.retention_ms not in (None, retention_ms):
+                raise TopologyError(
+                    f"Window settings mismatch. The retention [{spec.retention_ms}] of store "
+                    f"{spec.name} must match the window size plus the grace period of the join "
+                    f"[{retention_ms}]"
+                )
+            name, options = spec.name or name, spec.options
+        made.append(_window_store(name, left.keys, values, windows, options))
+    return made[0], made[1]
 
 
 class StreamJoinStep:
@@ -97,6 +110,7 @@ class StreamJoinStep:
         right_outer: bool,
         name: str | None,
         store_name: str | None,
+        stores: StreamJoined = _DEFAULT_STORES,
         waits_for_grace: bool = True,
     ) -> None:
         """`waits_for_grace` False emits records without a match at once, as before KIP-633."""
@@ -124,17 +138,18 @@ class StreamJoinStep:
         self._merge = suffixed(name, "-merge", "KSTREAM-MERGE-")
         this_store = this_new if store_name is None else store_name + this_suffix
         other_store = other_new if store_name is None else store_name + other_suffix
-        self._stores = (
-            _window_store(f"{this_store}-store", left.keys, left.values, windows),
-            _window_store(f"{other_store}-store", left.keys, right.values, windows),
-        )
+        names = f"{this_store}-store", f"{other_store}-store"
+        self._stores = _join_stores(left, right, windows, stores, names)
         self._shared: StoreBuilder | None = None
         if left_outer and waits_for_grace:
             shared = f"KSTREAM-OUTERSHARED-{this_new[-10:]}-store"
-            if store_name is not None:
+            base = store_name if stores.this is None else stores.this.name
+            if base is not None:
                 kind = "outer" if right_outer else "left"
-                shared = f"{store_name}-{kind}-shared-join-store"
-            self._shared = StoreBuilder(shared, lambda at: ListStore(shared, at.log))
+                shared = f"{base}-{kind}-shared-join-store"
+            self._shared = StoreBuilder(
+                shared, lambda at: ListStore(shared, at.log), **stores.options
+            )
         self._is_self_join = False
 
     def add(self) -> Handle:
@@ -281,237 +296,49 @@ def join_global(
     return replace(stream, name=step, node=node, value_serde=None, repartitions={})
 
 
-class _SubscriptionSerde:
-    def serialize(self, topic: str, value: Subscription | None) -> bytes | None:
-        return None if value is None else subscription_value(value)
-
-    def deserialize(self, topic: str, data: bytes | None) -> Subscription | None:
-        return None if data is None else read_subscription_value(data)
-
-
-class _ResponseSerde:
-    def __init__(self, inner: Serde[Any]) -> None:
-        self._inner = inner
-
-    def serialize(self, topic: str, value: Any) -> bytes | None:
-        return response_value(value[0], self._inner.serialize(topic, value[1]))
-
-    def deserialize(self, topic: str, data: bytes | None) -> Any:
-        if data is None:
-            return None
-        found, row = read_response_value(data)
-        return found, self._inner.deserialize(topic, row)
-
-
-class ForeignKeyJoinStep:
-    """A join of a table with the rows of another that its values point to."""
-
-    def __init__(
-        self,
-        left: TableHandle,
-        right: TableHandle,
-        foreign_key: Callable[[Any, Any], Any],
-        joiner: Callable[[Any, Any], Any],
-        *,
-        left_outer: bool,
-        name: str | None,
-        store: str | Materialized | None,
-    ) -> None:
-        self._left, self._right = left, right
-        self._foreign_key, self._joiner = foreign_key, joiner
-        self._left_outer = left_outer
-        self._name = name
-        self._spec = materialized(store) or Materialized()
-        self._builder = left.handle.builder
-
-    def _new(self, suffix: str, prefix: str) -> str:
-        return self._builder.suffixed_or_new(self._name, suffix, f"KTABLE-{prefix}-")
-
-    def _through(
-        self,
-        topic: str,
-        parents: list[GraphNode],
-        names: tuple[str, str],
-        keys: Serde[Any],
-        values: Serde[Any],
-        partitioner: Any = None,
-    ) -> GraphNode:
-        """A sink, an internal topic and a source."""
-
-        def write_sink(assembly: Assembly, before: list[str]) -> None:
-            assembly.internal_topics[topic] = None
-            assembly.add_sink(
-                names[0],
-                topic,
-                before,
-                key_serde=keys,
-                value_serde=values,
-                partitioner=partitioner,
-            )
-
-        def write_source(assembly: Assembly, before: list[str]) -> None:
-            assembly.add_source(names[1], [topic], key_serde=keys, value_serde=values)
-
-        sink = self._builder.add(GraphNode(names[0], write_sink), *parents)
-        return self._builder.add(GraphNode(names[1], write_source), sink)
-
-    def _step(self, name: str, supplier: Any, parent: GraphNode, *stores: str) -> GraphNode:
-        writer = processor_writer(name, supplier, store_names=stores)
-        return self._builder.add(GraphNode(name, writer), parent)
-
-    def add(self) -> TableHandle:
-        builder, left, right = self._builder, self._left.handle, self._right.handle
-        self._right.supplier.enable_sending_old_values(True)
-        self._left.supplier.enable_sending_old_values(True)
-        fk = "FK-JOIN-SUBSCRIPTION"
-        topic = self._new("-subscription-registration", f"{fk}-REGISTRATION") + "-topic"
-        send = SubscriptionSend(
-            self._foreign_key,
-            primary_serde=left.keys,
-            foreign_serde=right.keys,
-            value_serde=left.values,
-            left=self._left_outer,
-        )
-        send_name = self._new("-subscription-registration-processor", f"{fk}-REGISTRATION")
-        send_node = self._step(send_name, send, left.node)
-        send_node.on_versioned_parent = lambda _: setattr(send, "versioned", True)
-        names = (
-            self._new("-subscription-registration-sink", "SINK"),
-            self._new("-subscription-registration-source", "SOURCE"),
-        )
-        source = self._through(topic, [send_node], names, right.keys, _SubscriptionSerde())
-        store_name = self._new("-subscription-store", f"{fk}-STATE-STORE")
-        receive = self._receive(store_name, source)
-        right_view = self._right.supplier.view()
-        join_name = self._new("-subscription-join-foreign", f"{fk}-PROCESSOR")
-        join = self._step(
-            join_name,
-            lambda: SubscriptionJoin(right_view, left.keys),
-            receive,
-            *right_view.store_names,
-        )
-        foreign = ForeignTable(store_name, primary_serde=left.keys, foreign_serde=right.keys)
-        foreign_name = self._new("-foreign-join-subscription", f"{fk}-PROCESSOR")
-        foreign_node = self._step(foreign_name, foreign, right.node, store_name)
-        foreign_node.on_versioned_parent = lambda _: setattr(foreign, "versioned", True)
-        response = self._respond([join, foreign_node])
-        builder.assembly.copartitioned.append({source.name, *right.sources})
-        return self._result(response)
-
-    def _receive(self, store_name: str, source: GraphNode) -> GraphNode:
-        keys = self._right.handle.keys
-        store = StoreBuilder(
-            store_name,
-            lambda at: TimestampedKeyValueStore(
-                store_name, BYTES, BYTES, at.log, at.storage.map()
-            ),
-            logs_headers=True,
-        )
-        receive_name = self._new("-subscription-receive", "FK-JOIN-SUBSCRIPTION-PROCESSOR")
-        return self._builder.add(
-            GraphNode(
-                receive_name,
-                processor_writer(
-                    receive_name,
-                    lambda: SubscriptionReceive(store_name, keys),
-                    stores=(store,),
-                ),
-            ),
-            source,
-        )
-
-    def _respond(self, parents: list[GraphNode]) -> GraphNode:
-        left, fk = self._left.handle, "FK-JOIN-SUBSCRIPTION"
-        topic = self._new("-subscription-response", f"{fk}-RESPONSE") + "-topic"
-        names = (
-            self._new("-subscription-response-sink", "SINK"),
-            self._new("-subscription-response-source", "SOURCE"),
-        )
-        return self._through(
-            topic,
-            parents,
-            names,
-            left.keys,
-            _ResponseSerde(self._right.handle.values),
-            lambda topic, key, value, count: value[2] if 0 <= value[2] < count else None,
-        )
-
-    def _result(self, response: GraphNode) -> TableHandle:
-        builder, left, spec = self._builder, self._left.handle, self._spec
-        view = self._left.supplier.view()
-        resolve_name = self._new(
-            "-subscription-response-resolver", "FK-JOIN-SUBSCRIPTION-RESPONSE-RESOLVER-PROCESSOR"
-        )
-        resolve = self._step(
-            resolve_name,
-            lambda: ResponseJoin(view, left.values, self._joiner, left=self._left_outer),
-            response,
-            *view.store_names,
-        )
-        result_name = self._new("-result", "FK-JOIN-OUTPUT")
-        store_name = spec.name or builder.new_store_name("KTABLE-FK-JOIN-OUTPUT-")
-        supplier = TableSource(store_name, queryable=spec.name is not None)
-        sources = left.sources | {response.name}
-        handle = replace(
-            left,
-            name=result_name,
-            key_serde=chosen(spec.key_serde, left.key_serde),
-            value_serde=serde(spec.value_serde),
-            sources=sources,
-            repartitions={},
-        )
-
-        def write(assembly: Assembly, parents: list[str]) -> None:
-            assembly.add_processor(result_name, supplier, parents)
-            if supplier.materialized:
-                made = table_store(store_name, spec, handle.keys, handle.values)
-                assembly.add_state_store(made, result_name)
-
-        node = builder.add(GraphNode(result_name, write), resolve)
-        node.output_versioned = spec.history is not None
-        builder.assembly.copartitioned.append(set(sources))
-        return TableHandle(
-            handle=replace(handle, node=node), supplier=supplier, store_name=spec.name
-        )
-
-
 def join_stream(
     at: Handle,
     target: Handle | TableHandle | View,
     joiner: Callable[..., Any],
     outer: tuple[bool, bool],
-    windows: JoinWindows | None,
-    key: Callable[[Any, Any], Any] | None,
-    grace: Duration | None,
-    store: str | None,
-    name: str | None,
-    with_key: bool = False,
+    options: StreamJoinOptions,
 ) -> Handle:
     """Join a stream with whatever it is."""
 
     def without_key(record_key: Any, left: Any, right: Any) -> Any:
         return joiner(left, right)
 
-    join: Joiner = joiner if with_key else without_key
-
+    join: Joiner = joiner if options.get("with_key") else without_key
+    name = options.get("name")
     if isinstance(target, View):
-        lookup = key or (lambda record_key, value: record_key)
+        lookup = options.get("key") or (lambda record_key, value: record_key)
         return join_global(at, target, lookup, join, left=outer[0], name=name)
+    at = _with_serdes(at, options.get("key_serde"), options.get("value_serde"))
     if isinstance(target, TableHandle):
+        grace = options.get("grace")
         grace_ms = None if grace is None else millis(grace)
         return join_stream_table(at, target, join, left=outer[0], name=name, grace_ms=grace_ms)
+    windows, store = options.get("windows"), options.get("store")
     if windows is None:
         raise TopologyError("a join of two streams needs windows=JoinWindows(...)")
+    stores = store if isinstance(store, StreamJoined) else StreamJoined(name=store)
     return StreamJoinStep(
         at,
-        target,
+        _with_serdes(target, options.get("key_serde"), options.get("other_value_serde")),
         join,
         windows,
         left_outer=outer[0],
         right_outer=outer[1],
         name=name,
-        store_name=store,
+        store_name=stores.name,
+        stores=stores,
     ).add()
+
+
+def _with_serdes(at: Handle, keys: SerdeLike | None, values: SerdeLike | None) -> Handle:
+    return replace(
+        at, key_serde=chosen(keys, at.key_serde), value_serde=chosen(values, at.value_serde)
+    )
 
 
 def join_table(
@@ -522,11 +349,19 @@ def join_table(
     foreign_key: Callable[[Any, Any], Any] | None,
     store: str | Materialized | None,
     name: str | None,
+    partitioners: tuple[Partitioner | None, Partitioner | None] = (None, None),
 ) -> TableHandle:
-    """Join two tables by key, or by a foreign key."""
+    """Join two tables by key, or by a foreign key; `partitioners` are of their topics."""
     if foreign_key is not None:
         return ForeignKeyJoinStep(
-            mine, theirs, foreign_key, joiner, left_outer=outer[0], name=name, store=store
+            mine,
+            theirs,
+            foreign_key,
+            joiner,
+            left_outer=outer[0],
+            name=name,
+            store=store,
+            partitioners=partitioners,
         ).add()
     return join_tables(
         mine,

@@ -215,6 +215,7 @@ class StreamsBuilder:
         *,
         key_serde: SerdeLike | None = None,
         value_serde: SerdeLike | None = None,
+        timestamp_extractor: TimestampExtractor | None = None,
         name: Name = None,
     ) -> StreamsBuilder:
         """Add a global store that a processor fills: add_global_store(store, "in", Fill)."""
@@ -230,6 +231,7 @@ class StreamsBuilder:
                 supplier=supplier,
                 key_serde=serde(key_serde),
                 value_serde=serde(value_serde),
+                timestamp_extractor=timestamp_extractor,
             )
 
         self._builder.add(GraphNode(step, write))

@@ -146,7 +146,9 @@ def suppress(table: TableHandle, suppressed: Suppressed) -> TableHandle:
     builder = parent.builder
     if parent.node.output_versioned:
         raise TopologyError("suppress() is only supported for non-versioned KTables")
-    step = suppressed.name or builder.new_name("KTABLE-SUPPRESS-")
+    step = suppressed.name
+    if step is None:
+        step = builder.new_name("KTABLE-SUPPRESS-")
     wait_ms = suppressed.limit_ms
     if suppressed.until == "window_closes":
         wait_ms = builder.grace_of(parent.node)
@@ -157,9 +159,9 @@ def suppress(table: TableHandle, suppressed: Suppressed) -> TableHandle:
     supplier = SuppressTable(table.supplier, suppressed, store_name, wait_ms)
     buffer = StoreBuilder(
         store_name,
-        lambda at: SuppressBuffer(
-            store_name, parent.keys, parent.values, at.log, at.topic
-        ),
+        lambda at: SuppressBuffer(store_name, parent.keys, parent.values, at.log, at.topic),
+        logging=suppressed.logging,
+        changelog_config=suppressed.changelog_config,
     )
     node = GraphNode(step, processor_writer(step, supplier, stores=(buffer,)))
     node.output_versioned = False

@@ -55,7 +55,10 @@ class Topology:
     def add_processor(
         self, name: str, supplier: Callable[[], Processor], *parents: str
     ) -> Topology:
-        """Add a processor after its parents: topology.add_processor("shout", Shout, "in")."""
+        """Add a processor after its parents: topology.add_processor("shout", Shout, "in").
+
+        Stores that `supplier.stores()` returns, if there is one, are added and connected, too.
+        """
         self.assembly.add_processor(name, supplier, parents)
         return self
 
@@ -100,6 +103,7 @@ class Topology:
         supplier: Callable[[], Processor],
         key_serde: SerdeLike | None = None,
         value_serde: SerdeLike | None = None,
+        timestamp_extractor: TimestampExtractor | None = None,
     ) -> Topology:
         """Add a store that holds a whole topic in every instance; `supplier` fills it.
 
@@ -114,6 +118,7 @@ class Topology:
             supplier=supplier,
             key_serde=serde(key_serde),
             value_serde=serde(value_serde),
+            timestamp_extractor=timestamp_extractor,
         )
         return self
 

@@ -136,11 +136,28 @@ def test_changelogs_know_how_long_their_store_keeps() -> None:
             {"cleanup.policy": "compact", "min.compaction.lag.ms": "86400005"},
             id="versioned",
         ),
+        pytest.param(
+            ChangelogTopic("t", retention_ms=5, config={"retention.ms": "9", "segment.ms": "8"}),
+            {"cleanup.policy": "compact,delete", "retention.ms": "9", "segment.ms": "8"},
+            id="of the program",
+        ),
     ],
 )
 def test_configuration_of_changelogs(changelog: ChangelogTopic, expected: dict[str, str]) -> None:
     config = changelog_config(changelog, {"segment.ms": "7"}, additional_retention_ms=100)
     assert config == {"message.timestamp.type": "CreateTime", "segment.ms": "7", **expected}
+
+
+def test_settings_of_all_topics_do_not_shorten_what_windows_need() -> None:
+    everywhere = {"retention.ms": "7", "min.compaction.lag.ms": "7"}
+    windowed = changelog_config(
+        ChangelogTopic("t", retention_ms=1500), everywhere, additional_retention_ms=100
+    )
+    assert windowed["retention.ms"] == "1600"
+    versioned = changelog_config(
+        ChangelogTopic("t", history_ms=5), everywhere, additional_retention_ms=100
+    )
+    assert versioned["min.compaction.lag.ms"] == "86400005"
 
 
 def test_configuration_of_repartition_topics() -> None:
