@@ -36,7 +36,7 @@ from moldau.pipelines.validation.machine.problems import (
 )
 from moldau.pipelines.validation.machine.resolving import Columns, Resolver
 from moldau.pipelines.validation.machine.sql_parser import parse_expression, parse_query
-from moldau.pipelines.validation.machine.types import columns_of, take_type
+from moldau.pipelines.validation.machine.types import Doubtful, certain, columns_of, take_type
 from moldau.pipelines.validation.relations import columns_after_relation
 from moldau.pipelines.validation.transforms import columns_after
 
@@ -193,8 +193,11 @@ class _Flow:
                 if before is None:
                     return None
                 renamed = {old.lower(): new for old, new in step.columns.items()}
+                there = {name.lower() for name in before}
                 return tuple(renamed.get(name.lower(), name) for name in before) + tuple(
-                    new for old, new in step.columns.items() if old in METADATA
+                    new if old in METADATA else Doubtful(new)
+                    for old, new in step.columns.items()
+                    if old.lower() not in there
                 )
             case Window() | Join() | Lookup():
                 return columns_after_relation(step, before, views, path, self)
@@ -212,12 +215,11 @@ class _Flow:
             self.skip(f"the SQL of {label}")
             return None
         resolver = Resolver(views, always=self._always)
-        columns = resolver.query(query)
+        columns = resolver.result(query)
         self.add(at, f"{label}: sql", step.query, resolver.problems)
         if columns is None and not resolver.problems:
             self.skip(f"the columns after {label}")
-        # A column that is missing here is not to be reported a second time by what follows.
-        return None if resolver.has_unknown_columns else columns
+        return columns
 
     def _type(self, kind: str, path: Path, label: str) -> None:
         try:
@@ -255,7 +257,7 @@ class _Flow:
         for path, text in expressions:
             self.expression(text, columns, path, f"{_dotted(at)}: {path[len(at)]}")
         if columns is not None and sink.format in ("string", "binary"):
-            own = [name for name in columns if name not in METADATA]
+            own = [name for name in certain(columns) if name not in METADATA]
             if len(own) > 1 and "value" not in {name.lower() for name in own}:
                 message = (
                     f"format {sink.format!r} writes the column 'value', or the only column; there "
@@ -280,21 +282,26 @@ class _Flow:
 
     def have(
         self, names: Sequence[str] | Mapping[str, str], columns: Columns, path: Path, label: str
-    ) -> None:
-        """Columns that are named outside of SQL."""
+    ) -> bool:
+        """Whether columns that are named outside of SQL are there, as far as that is known."""
         if columns is None:
-            return
+            return True
+        are_there = True
         known = {name.lower() for name in (*columns, *self._always)}
         for index, name in enumerate(names):
             # A path into a column: `address.city`.
             if name.lower() in known or name.partition(".")[0].lower() in known:
                 continue
-            meant = near(name, columns)
-            hint = f"did you mean {meant}?" if meant else f"there is {', '.join(columns)}"
+            there = certain(columns)
+            meant = near(name, there)
+            listed = f"there is {', '.join(there)}" if there else None
+            hint = f"did you mean {meant}?" if meant else listed
             problem = Problem(f"there is no column {name!r}", 0, name, hint)
             # Of a list the item, of a mapping the key, else the value itself.
             at = (*path, name if isinstance(names, Mapping) else index)
             self.add(at, label, name, [problem])
+            are_there = False
+        return are_there
 
     def add(self, path: Path, label: str, text: str, problems: Sequence[Problem]) -> None:
         self._checked.mistakes += [Found(path, label, text, problem) for problem in problems]

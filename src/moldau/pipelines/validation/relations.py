@@ -9,7 +9,7 @@ from moldau.pipelines.definition.model import Relations
 from moldau.pipelines.definition.relations import WINDOW_COLUMNS, Join, Lookup, Window
 from moldau.pipelines.validation.machine.problems import Problem
 from moldau.pipelines.validation.machine.resolving import Columns
-from moldau.pipelines.validation.machine.types import type_of
+from moldau.pipelines.validation.machine.types import type_of, with_prefix
 from moldau.pipelines.validation.transforms import Notes, Path, twice
 
 __all__ = ["ExpressionNotes", "columns_after_relation"]
@@ -73,7 +73,10 @@ def _join(
         _is_time(other, right, (*at, "time", own), f"{label}: time: {step.other}", notes)
     if left is None or right is None:
         return None
-    result = (*left, *(f"{step.prefix}{name}" for name in right if not is_same_key(name, step)))
+    result = (
+        *left,
+        *(with_prefix(step.prefix, name) for name in right if not is_same_key(name, step)),
+    )
     for name in twice(result):
         message = f"both sides have a column {name!r}"
         notes.add(at, label, name, [Problem(message, 0, "", "prefix: a text before the others'")])

@@ -21,7 +21,7 @@ from moldau.pipelines.definition.transforms import (
 )
 from moldau.pipelines.validation.machine.problems import Problem, near
 from moldau.pipelines.validation.machine.resolving import Columns
-from moldau.pipelines.validation.machine.types import Column, Type, type_of
+from moldau.pipelines.validation.machine.types import Column, Doubtful, Type, certain, type_of
 
 __all__ = ["Notes", "Path", "columns_after", "twice"]
 
@@ -33,7 +33,7 @@ class Notes(Protocol):
 
     def have(
         self, names: Sequence[str] | Mapping[str, str], columns: Columns, path: Path, label: str
-    ) -> None: ...
+    ) -> bool: ...
 
     def add(self, path: Path, label: str, text: str, problems: Sequence[Problem]) -> None: ...
 
@@ -76,7 +76,7 @@ def columns_after(step: Shapes, before: Columns, path: Path, notes: Notes) -> Co
 
 
 def _lower(columns: Columns) -> set[str]:
-    return {name.lower() for name in columns or ()}
+    return {name.lower() for name in certain(columns or ())}
 
 
 def _without(columns: Columns, dropped: set[str]) -> Columns:
@@ -125,7 +125,7 @@ def _opened(column: str, step: Flatten, level: int = 0) -> list[str]:
 
 def twice(names: Sequence[str]) -> Iterator[str]:
     seen: set[str] = set()
-    for name in names:
+    for name in certain(names):
         if name.lower() in seen:
             yield name
         seen.add(name.lower())
@@ -160,15 +160,17 @@ def _field(name: str, before: Columns, path: Path, label: str, notes: Notes) -> 
 
 
 def _explode(step: Explode, before: Columns, at: Path, label: str, notes: Notes) -> Columns:
-    notes.have([step.column], before, (*at, "column"), label)
+    is_there = notes.have([step.column], before, (*at, "column"), label)
     if before is None:
         return None
+    if not is_there:
+        return _doubtful(step, before)
     column = next((one for one in before if one.lower() == step.column.lower()), None)
     kind = None if column is None else type_of(column)
     if kind is not None and kind.kind not in ("array", "map"):
         message = f"column {step.column!r} is neither array nor map, but {kind.kind.upper()}"
         notes.add((*at, "column"), label, step.column, [Problem(message, 0, step.column)])
-        return None
+        return _doubtful(step, before)
     if kind is None and not step.into:
         notes.skip(f"the columns after {label}")
         return None
@@ -182,6 +184,13 @@ def _explode(step: Explode, before: Columns, at: Path, label: str, notes: Notes)
         problem = Problem(f"there is already a column {name!r}", 0, "", "name another with as:")
         notes.add(at, label, name, [problem])
     return tuple(result)
+
+
+def _doubtful(step: Explode, before: tuple[str, ...]) -> Columns:
+    """Another column was meant."""
+    position = [step.position] if step.position else []
+    made = step.into or (step.column, "key", "value")
+    return (*before, *(Doubtful(name) for name in (*position, *made)))
 
 
 def _exploded(step: Explode, kind: Type | None) -> list[str]:

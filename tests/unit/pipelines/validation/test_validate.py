@@ -99,6 +99,44 @@ sink: {{parquet: out, partitionBy: [twice]}}
 
 
 @pytest.mark.parametrize(
+    "step",
+    [
+        "sql: SELECT id, amout, at FROM input",
+        "sql: SELECT *, amout * 2 AS twice FROM input",
+        "sql: SELECT id, nosuch_one FROM input WHERE nosuch_two > 1",
+        "sql: SELECT i.idd, at FROM input i",
+        "explode: tagz",
+        "explode: id",
+        "rename: {amout: total}",
+        "drop: [amout]",
+    ],
+)
+def test_what_comes_after_a_mistake_is_checked(tmp_path: Path, step: str) -> None:
+    """A mistake in a step must not hide another one in the sink, nor be reported twice."""
+    text = f"{HEAD}steps:\n  - {step}\nsink: {{topic: out, key: KEY}}\n"
+    *first, last = found(tmp_path, text.replace("KEY", "nosuch"))
+    assert first
+    assert all(line.startswith("p.yaml:4:") for line in first)
+    assert last.startswith("p.yaml:5:25: sink: key: there is no column 'nosuch' (there is ")
+    assert "amout" not in last
+    meant = "total" if "total" in step else "id"
+    assert found(tmp_path, text.replace("KEY", meant)) == first
+
+
+def test_a_corrected_name_is_not_reported_again(tmp_path: Path) -> None:
+    text = f"""{HEAD}steps:
+  - sql: SELECT id, amout FROM input
+  - sql: SELECT *, amount * 2 AS twice, amout AS same FROM input
+  - drop: [nosuch]
+sink: {{topic: out, key: "concat(amount, twice)"}}
+"""
+    assert found(tmp_path, text) == [
+        "p.yaml:4:21: steps[0]: sql: there is no column 'amout' (did you mean amount?)",
+        "p.yaml:6:12: steps[2]: drop: there is no column 'nosuch' (there is id, twice, same)",
+    ]
+
+
+@pytest.mark.parametrize(
     ("sql", "expected"),
     REFUSED,
 )

@@ -19,7 +19,7 @@ from moldau.pipelines.validation.machine.queries import (
     Select,
     View,
 )
-from moldau.pipelines.validation.machine.types import name_of
+from moldau.pipelines.validation.machine.types import Doubtful, certain, name_of
 
 __all__ = ["Columns", "Resolver"]
 
@@ -58,7 +58,7 @@ class _Scope:
 
     def all_names(self) -> list[str]:
         """What could have been meant."""
-        own = [name for columns in self.views.values() for name in columns or ()]
+        own = [name for columns in self.views.values() for name in certain(columns or ())]
         return own + (self.outer.all_names() if self.outer is not None else [])
 
 
@@ -70,7 +70,16 @@ class Resolver:
         self._shown = list(views)
         self._always = {name.lower() for name in always}
         self.problems: list[Problem] = []
-        self.has_unknown_columns = False
+        self._missing: dict[str, Doubtful] = {}
+        self._meant: dict[str, Doubtful] = {}
+
+    def result(self, query: Query) -> Columns:
+        """The columns of its result; those that its mistakes leave open are doubtful."""
+        columns = self.query(query)
+        if columns is None:
+            return None
+        named = tuple(self._missing.get(name.lower(), name) for name in columns)
+        return (*named, *(name for name in self._meant.values() if name not in named))
 
     def query(self, query: Query, outer: _Scope | None = None) -> Columns:
         """The columns of its result."""
@@ -168,13 +177,14 @@ class Resolver:
         if first.kind == "quoted" and not name.isidentifier():
             # A name that Spark makes up: `sum(amount)`.
             return
-        self.has_unknown_columns = True
         in_view = name.lower() in scope.views and len(reference.parts) > 1
         token = reference.parts[1] if in_view else first
         if in_view and name_of(token).lower() in self._always:
             return
-        known = (scope.views[name.lower()] or ()) if in_view else scope.all_names()
+        known = certain(scope.views[name.lower()] or ()) if in_view else scope.all_names()
         meant = near(name_of(token), known)
+        self._missing[name_of(token).lower()] = Doubtful(name_of(token))
+        self._meant |= {one.lower(): Doubtful(one) for one in ([meant] if meant else known)}
         listed = ", ".join(dict.fromkeys(known))
         hint = f"did you mean {meant}?" if meant else f"there is {listed}" if listed else None
         shown = ".".join(name_of(part) for part in reference.parts[: 2 if in_view else 1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from moldau.pipelines.machine.sql_tokens import Token
@@ -13,7 +14,17 @@ from moldau.pipelines.validation.machine.problems import (
     near,
 )
 
-__all__ = ["Column", "Type", "columns_of", "name_of", "take_type", "type_of"]
+__all__ = [
+    "Column",
+    "Doubtful",
+    "Type",
+    "certain",
+    "columns_of",
+    "name_of",
+    "take_type",
+    "type_of",
+    "with_prefix",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +47,22 @@ class Column(str):
         made = cls(name)
         made.type = kind
         return made
+
+
+class Doubtful(str):
+    """A column that may be there once a mistake, which is reported, has been corrected.
+
+    What names it is not reported a second time, and no message offers it.
+    """
+
+
+def certain(columns: Iterable[str]) -> list[str]:
+    return [name for name in columns if not isinstance(name, Doubtful)]
+
+
+def with_prefix(prefix: str, column: str) -> str:
+    name = f"{prefix}{column}"
+    return Doubtful(name) if isinstance(column, Doubtful) else name
 
 
 def type_of(column: str) -> Type | None:
