@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 
-from moldau.streams.stores._maps import DELETED, OVERHEAD, merged
+from moldau.streams.stores._maps import DELETED, merged
 from moldau.streams.stores._segments import Segments, place_of
 from moldau.streams.stores.base import Drop, Entry
 
 _TIME_MAX = 2**63 - 1
+# An entry that waits is a tuple in a dict, a set and a list.
+_OVERHEAD = 600
 
 
 class OnDisk(Protocol):
@@ -80,7 +82,7 @@ class DiskSegments:
         """Set or delete (`None`); false when the entry is too old."""
         kept = self._pending.put(entry, DELETED if value is None else value)
         if kept:
-            self._grow(len(entry[0]) + OVERHEAD + (0 if value is None else len(value)))
+            self._grow(len(entry[0]) + _OVERHEAD + (0 if value is None else len(value)))
         return kept
 
     def _scan(self, segment: int, key: bytes, low: int, high: int) -> Iterator[tuple[Entry, bytes]]:
