@@ -10,7 +10,7 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
 from moldau.data.errors import DataError, SchemaBuilderError
 
@@ -178,8 +178,7 @@ def _rebuild(attributes: dict[str, Any]) -> Schema:
     return Schema(**attributes)
 
 
-@dataclass(frozen=True, slots=True)
-class SchemaAndValue:
+class SchemaAndValue(NamedTuple):
     """A value with its schema; None as schema for a value that has none."""
 
     schema: Schema | None

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from moldau.cli.support.failures import Failure, listen_problem
 from moldau.cli.support.output import print_now
 from moldau.client.errors import KafkaError
+from moldau.collecting import collecting_rarely
 from moldau.config.errors import ConfigError
 
 __all__ = ["Runnable", "serve"]
@@ -83,6 +84,7 @@ async def _serve(make: Callable[[], Runnable], ready_text: Callable[[Runnable], 
     else:
         starting.result()
         print_now(ready_text(service))
-        await waiting
+        with collecting_rarely():
+            await waiting
     waiting.cancel()
     await service.stop()

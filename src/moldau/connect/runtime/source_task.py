@@ -57,8 +57,7 @@ class Run:
         return not futures or (futures[-1].done() and all(each.done() for each in futures))
 
     def errors(self) -> list[KafkaError]:
-        found = [each.exception(0) for each in self.futures]
-        return [each for each in found if each is not None]
+        return [error for each in self.futures if (error := each.exception(0)) is not None]
 
     def exception(self, timeout: float) -> None:
         """Wait, as a single acknowledgement does."""

@@ -13,7 +13,7 @@ from uuid import UUID
 
 from moldau.client.metrics import KafkaMetric, MetricName
 from moldau.streams.errors import StreamsError
-from moldau.streams.hosts.collecting import collecting_rarely
+from moldau.collecting import collecting_rarely
 from moldau.streams.hosts.instance import Instance, UncaughtExceptionHandler
 from moldau.streams.hosts.queries import (
     KeyQueryMetadata,

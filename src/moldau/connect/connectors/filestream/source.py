@@ -176,29 +176,28 @@ class FileStreamSourceTask(SourceTask):
         return self._records(lines)
 
     def _lines(self, stream: io.RawIOBase) -> list[bytes] | None:
-        """Up to `batch.size` lines with their line ends; None if there is no whole one."""
-        data = self._rest
-        lines = _split(data, self._batch_size)
+        """Up to `batch.size` lines without their line ends; None if there is no whole one."""
+        *lines, rest = self._rest.split(b"\n", self._batch_size)
         while len(lines) < self._batch_size and not self._stopped.is_set():
             more = stream.read(_READ_SIZE)
             if not more:
                 break
-            data += more
-            lines = _split(data, self._batch_size)
+            *added, rest = (rest + more).split(b"\n", self._batch_size - len(lines))
+            lines += added
             if self._filename is None:
                 break
-        self._rest = data[sum(map(len, lines)) :]
+        self._rest = rest
         return lines or None
 
     def _records(self, lines: list[bytes]) -> list[SourceRecord]:
         topic, partition, position = self._topic, self._partition, self._position
         # Decoded as a whole: one call instead of thousands.
-        texts = b"".join(lines).decode("utf-8", "replace").split("\n")
+        texts = b"\n".join(lines).decode("utf-8", "replace").split("\n")
         records = []
-        for line, text in zip(lines, texts, strict=False):
+        for line, text in zip(lines, texts, strict=True):
             offset = None
             if position is not None:
-                position += len(line)
+                position += len(line) + 1
                 offset = {POSITION_FIELD: position}
             if text.endswith("\r"):
                 text = text.rstrip("\r")
@@ -210,10 +209,3 @@ class FileStreamSourceTask(SourceTask):
         self._stopped.set()
         if self._stream is not None and self._filename is not None:
             self._stream.close()
-
-
-def _split(data: bytes, count: int) -> list[bytes]:
-    """The first whole lines of `data`, with their line ends."""
-    lines = data.split(b"\n", count)
-    lines.pop()
-    return [line + b"\n" for line in lines]

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from moldau.streams.hosts.collecting import collecting_rarely
+from moldau.collecting import collecting_rarely
 
 
 @pytest.fixture(autouse=True)

@@ -1,4 +1,4 @@
-"""The garbage collector of a program that does nothing but run an application.
+"""The garbage collector of a program that does nothing but run an application or a service.
 
 Records and what is made of them are not in cycles: they go when nobody refers to them. What was
 imported stays, and a full look for garbage walks through all of it: tens of milliseconds in which
