@@ -39,3 +39,9 @@ cdef class RecordFuture:
     cdef long long _timestamp
     cdef Py_ssize_t _key_size
     cdef Py_ssize_t _value_size
+
+@cython.locals(each=RecordFuture, batch=ProducerBatch, last=ProducerBatch)
+cpdef bint all_done(list futures)
+
+@cython.locals(each=RecordFuture, batch=ProducerBatch)
+cpdef list errors_of(list futures)

@@ -22,7 +22,7 @@ from moldau.client.errors import IllegalStateError, KafkaError, KafkaTimeoutErro
 from moldau.client.machine.producer_records import RecordMetadata
 from moldau.wire.constants import NO_EPOCH, NO_OFFSET, NO_PRODUCER_ID, NO_SEQUENCE, NO_TIMESTAMP
 
-__all__ = ["Outcome", "ProducerBatch", "RecordFuture", "failed_future"]
+__all__ = ["Outcome", "ProducerBatch", "RecordFuture", "all_done", "errors_of", "failed_future"]
 
 _SEQUENCE_MASK = 2**31 - 1
 
@@ -314,3 +314,28 @@ def failed_future(queue: Any, error: KafkaError) -> RecordFuture:
     batch = ProducerBatch(queue, None, 0, 0)
     batch.end(Outcome(error=error))
     return RecordFuture(batch, 0, NO_TIMESTAMP, -1, -1)
+
+
+def all_done(futures: list[RecordFuture]) -> bool:
+    """Whether it is known what became of all these records."""
+    last = None
+    for each in futures:
+        batch = each._batch
+        # Records in a row are mostly in one batch.
+        if batch is not last:
+            if not each.done():
+                return False
+            last = batch if batch.parts is None else None
+    return True
+
+
+def errors_of(futures: list[RecordFuture]) -> list[KafkaError]:
+    """What went wrong with records that are done."""
+    found = []
+    for each in futures:
+        batch = each._batch
+        if batch.error is not None or batch.parts is not None:
+            error = each.exception(0)
+            if error is not None:
+                found.append(error)
+    return found

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from moldau.client import KafkaError, Producer
+from moldau.client.producer._batch import all_done, errors_of
 from moldau.connect.api import (
     ConnectError,
     RetriableError,
@@ -54,10 +55,10 @@ class Run:
     def done(self) -> bool:
         futures = self.futures
         # The last one first: while it is under way, nothing else need be asked.
-        return not futures or (futures[-1].done() and all(each.done() for each in futures))
+        return not futures or (futures[-1].done() and all_done(futures))
 
     def errors(self) -> list[KafkaError]:
-        return [error for each in self.futures if (error := each.exception(0)) is not None]
+        return errors_of(self.futures)
 
     def exception(self, timeout: float) -> None:
         """Wait, as a single acknowledgement does."""
@@ -174,14 +175,21 @@ class SourceRunner:
         offset: Mapping[str, Any] | None = None
         futures: list[Any] = []
         record = None
+        convert, send = self.conversion.convert, self._producer().send
         for record in records:
-            outgoing = self.converted(record)
             if record.source_partition is not partition:
                 if futures or offset is not None:
                     self._submitted.add(partition, offset, Run(futures), record)
                 partition, offset, futures = record.source_partition, None, []
+                checked("source partition", partition)
+            try:
+                outgoing = convert(record)
+            except StepFailed as failed:
+                outgoing = self._after_failure(failed, record)
             if outgoing is not None:
-                futures.append(self.send(outgoing))
+                if outgoing[0] is not self._last_topic:
+                    self._meet(outgoing[0])
+                futures.append(send(*outgoing))
             if record.source_offset is not None:
                 offset = record.source_offset
         if record is not None:
@@ -208,15 +216,22 @@ class SourceRunner:
             return None
 
     def send(self, outgoing: Outgoing) -> Any:
-        topic = outgoing[0]
-        if topic is not self._last_topic and topic not in self._seen_topics:
+        if outgoing[0] is not self._last_topic:
+            self._meet(outgoing[0])
+        return self._producer().send(*outgoing)
+
+    def _meet(self, topic: str) -> None:
+        """Make sure that the topic is there, the first time."""
+        if topic not in self._seen_topics:
             self.topics.ensure(topic)
             self._seen_topics.add(topic)
             self._on_topic(topic)
         self._last_topic = topic
+
+    def _producer(self) -> Producer:
         if self.producer is None:
             raise ConnectError(f"task {self.id} has ended")
-        return self.producer.send(*outgoing)
+        return self.producer
 
     # Acknowledgements and offsets.
 

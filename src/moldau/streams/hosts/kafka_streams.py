@@ -12,8 +12,8 @@ from typing import Any
 from uuid import UUID
 
 from moldau.client.metrics import KafkaMetric, MetricName
-from moldau.streams.errors import StreamsError
 from moldau.collecting import collecting_rarely
+from moldau.streams.errors import StreamsError
 from moldau.streams.hosts.instance import Instance, UncaughtExceptionHandler
 from moldau.streams.hosts.queries import (
     KeyQueryMetadata,
