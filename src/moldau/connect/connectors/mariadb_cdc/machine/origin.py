@@ -40,12 +40,14 @@ SOURCE: Final = builders.struct(
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """`events` counts records of the transaction that begins at `file` and `pos`."""
+    """`events` counts records of the transaction that begins at `file` and `pos`. `begun` says that
+    the record of its begin was made, which is not one of these."""
 
     file: str
     pos: int
     events: int = 0
     ts_s: int = 0
+    begun: bool = False
 
     @classmethod
     def of(cls, offset: Mapping[str, Any]) -> Progress:
@@ -54,10 +56,19 @@ class Progress:
             int(offset["pos"]),
             int(offset.get("events") or 0),
             int(offset.get("ts_sec") or 0),
+            bool(offset.get("begun")),
         )
 
     def offset(self) -> dict[str, Any]:
-        return {"file": self.file, "pos": self.pos, "events": self.events, "ts_sec": self.ts_s}
+        found = {"file": self.file, "pos": self.pos, "events": self.events, "ts_sec": self.ts_s}
+        return {**found, "begun": True} if self.begun else found
+
+    @property
+    def transaction_id(self) -> str:
+        return f"file={self.file},pos={self.pos}"
+
+    def started(self, ts_s: int) -> Progress:
+        return replace(self, ts_s=ts_s, begun=True)
 
     def after_event(self, ts_s: int) -> Progress:
         return replace(self, events=self.events + 1, ts_s=ts_s)
