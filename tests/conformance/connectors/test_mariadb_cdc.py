@@ -35,9 +35,9 @@ class Site:
         """All in one transaction."""
         self._server.execute(self.name, "START TRANSACTION", *statements, "COMMIT")
 
-    def source(self, **config: str) -> SourceDriver:
+    def source(self, connector: str = CONNECTOR, **config: str) -> SourceDriver:
         keys = {name.replace("_", "."): value for name, value in config.items()}
-        return SourceDriver(CONNECTOR, {**self.config, **keys})
+        return SourceDriver(connector, {**self.config, **keys})
 
 
 @pytest.fixture
@@ -228,3 +228,19 @@ def test_transactions_have_a_begin_an_end_and_numbers(site: Site) -> None:
     blocks = [each.value.get("transaction").values for each in found[1:3]]
     assert blocks == [(begin["id"], 1, 1), (begin["id"], 2, 2)]
     assert end["id"] == begin["id"]
+
+
+@pytest.mark.parametrize(
+    ("connector", "name"),
+    [(CONNECTOR, "mysql"), ("io.debezium.connector.mariadb.MariaDbConnector", "mariadb")],
+)
+def test_a_source_names_its_connector(site: Site, connector: str, name: str) -> None:
+    site.run("INSERT INTO orders VALUES (1, 'tea', NULL)")
+    with site.source(connector) as source:
+        (row,) = source.poll_until(1)
+        site.run("INSERT INTO orders VALUES (2, 'cup', NULL)")
+        (change,) = source.poll_until(1)
+    for record in (row, change):
+        origin = record.value.get("source")
+        assert origin.get("connector") == name
+        assert origin.schema.name == f"io.debezium.connector.{name}.Source"

@@ -18,7 +18,12 @@ from moldau.connect.connectors.capture.machine.filters import Filters
 from moldau.connect.connectors.capture.machine.snapshots import marked
 from moldau.connect.connectors.capture.records import Capture, CaptureConnector
 from moldau.connect.connectors.mariadb_cdc.config import CONFIG
-from moldau.connect.connectors.mariadb_cdc.machine.origin import SOURCE, Progress, source_of
+from moldau.connect.connectors.mariadb_cdc.machine.origin import (
+    SOURCES,
+    Progress,
+    connector_name,
+    source_of,
+)
 from moldau.connect.connectors.mariadb_cdc.server import Committed, RowChange, Server
 
 _SNAPSHOTS: Final = ("always", "initial", "initial_only", "when_needed")
@@ -53,6 +58,7 @@ class MariaDbTask(SourceTask):
         self._server = Server(config)
         self._filters = Filters(config, "database")
         self._capture = Capture(config, props)
+        self._connector = connector_name(props.get("connector.class"))
 
     def poll(self) -> Sequence[SourceRecord] | None:
         if self._stopped.is_set():
@@ -138,6 +144,7 @@ class MariaDbTask(SourceTask):
 
     def _source(self, database: str, table: str, progress: Progress, snapshot: str) -> Any:
         return source_of(
+            self._connector,
             self._config["topic.prefix"],
             database,
             table,
@@ -155,7 +162,7 @@ class MariaDbTask(SourceTask):
                 wanted = self._capture.columns.of_table(f"{database}.{name}", columns)
                 if columns:
                     topic = self._capture.topic(database, name)
-                    self._tables[key] = len(columns), Table(topic, wanted, SOURCE)
+                    self._tables[key] = len(columns), Table(topic, wanted, SOURCES[self._connector])
         return self._tables[key]
 
     def _end_transaction(self, record: SourceRecord) -> None:

@@ -14,7 +14,7 @@ from moldau.connect.connectors.capture.machine.envelope import SNAPSHOT
 from moldau.data import builders
 from moldau.data.struct import Struct
 
-SOURCE: Final = builders.struct(
+_SOURCE: Final = builders.struct(
     {
         "version": builders.STRING,
         "connector": builders.STRING,
@@ -36,6 +36,16 @@ SOURCE: Final = builders.struct(
     },
     name="io.debezium.connector.mysql.Source",
 )
+MYSQL: Final = "mysql"
+MARIADB: Final = "mariadb"
+SOURCES: Final = {
+    name: _SOURCE.replace(name=f"io.debezium.connector.{name}.Source") for name in (MYSQL, MARIADB)
+}
+
+
+def connector_name(class_name: str | None) -> str:
+    """Debezium has a connector for each of the two, and sources name it."""
+    return MARIADB if class_name == "io.debezium.connector.mariadb.MariaDbConnector" else MYSQL
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +88,18 @@ class Progress:
 
 
 def source_of(
-    prefix: str, database: str, table: str, *, server_id: int, progress: Progress, snapshot: str
+    connector: str,
+    prefix: str,
+    database: str,
+    table: str,
+    *,
+    server_id: int,
+    progress: Progress,
+    snapshot: str,
 ) -> Struct:
     ts_us = progress.ts_s * 1_000_000
     values = [
-        "3.0", "mysql", prefix, ts_us // 1000, snapshot, database, None, ts_us, ts_us * 1000, table,
-        server_id, None, progress.file, progress.pos, progress.events, None, None,
+        "3.0", connector, prefix, ts_us // 1000, snapshot, database, None, ts_us, ts_us * 1000,
+        table, server_id, None, progress.file, progress.pos, progress.events, None, None,
     ]  # fmt: skip
-    return Struct.unchecked(SOURCE, values)
+    return Struct.unchecked(SOURCES[connector], values)
