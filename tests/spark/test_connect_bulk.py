@@ -273,7 +273,7 @@ def test_every_kind_of_table(deployment: Path, bootstrap: str, tmp_path: Path) -
         assert by_id(parquet_rows(warehouse)) == wanted
         assert by_id(delta_of(minio, bucket).to_pyarrow_table().to_pylist()) == wanted
         assert by_id(avro_rows(minio, f"{bucket}/topics/s3-avro")) == wanted
-        storage = WebHdfs(CONFIG.parse({"hdfs.url": hdfs}))
+        storage = WebHdfs(CONFIG.parse({"hdfs.url": hdfs, "flush.size": "1"}))
         assert any(each.endswith(".parquet") for each in storage.names("/topics/hdfs"))
         storage.close()
         for name in connectors:

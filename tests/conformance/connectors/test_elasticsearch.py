@@ -143,3 +143,30 @@ def test_a_server_that_is_away_is_tried_again_and_another_address_is_used(
     with SinkDriver(SINK, config) as sink:
         sink.send(topic, {"n": 1}, key="k")
     assert elasticsearch.documents(topic.lower()) == {"k": {"n": 1}}
+
+
+@pytest.mark.parametrize(
+    ("compact", "stored", "mapped"),
+    [
+        ("true", {"a": 1, "b": 2}, {"a": "integer", "b": "integer"}),
+        (
+            "false",
+            [{"key": "a", "value": 1}, {"key": "b", "value": 2}],
+            {"key": "text", "value": "integer"},
+        ),
+    ],
+)
+def test_maps_are_objects_or_lists_of_entries(
+    elasticsearch: Elasticsearch, topic: str, compact: str, stored: Any, mapped: dict[str, str]
+) -> None:
+    schema = builders.struct({"sizes": builders.map_of(builders.STRING, builders.INT32)})
+    with sink_for(elasticsearch, topic, key_ignore="true", compact_map_entries=compact) as sink:
+        sink.send(topic, Struct(schema, {"sizes": {"a": 1, "b": 2}}), value_schema=schema)
+        assert sink.errant == []
+    index = topic.lower()
+    assert list(elasticsearch.documents(index).values()) == [{"sizes": stored}]
+    mapping = elasticsearch.ask("GET", f"/{index}/_mapping")[index]["mappings"]["_doc"]
+    fields = mapping["properties"]["sizes"]["properties"]
+    # Elasticsearch itself takes the numbers of an object for long.
+    found = {name: each["type"].replace("long", "integer") for name, each in fields.items()}
+    assert found == mapped

@@ -35,9 +35,9 @@ class Site:
         """All in one transaction."""
         self._server.execute(self.name, "START TRANSACTION", *statements, "COMMIT")
 
-    def source(self, **config: str) -> SourceDriver:
+    def source(self, connector: str = CONNECTOR, **config: str) -> SourceDriver:
         keys = {name.replace("_", "."): value for name, value in config.items()}
-        return SourceDriver(CONNECTOR, {**self.config, **keys})
+        return SourceDriver(connector, {**self.config, **keys})
 
 
 @pytest.fixture
@@ -205,3 +205,42 @@ def test_the_settings_that_all_databases_share(site: Site) -> None:
         changes = [each for each in source.poll_until(4) if "heartbeat" not in each.topic]
     headers = [[(each.key, each.value.get("id")) for each in one.headers] for one in changes[:3]]
     assert headers == [[("__debezium.newkey", 9)], [], [("__debezium.oldkey", 3)]]
+
+
+def test_transactions_have_a_begin_an_end_and_numbers(site: Site) -> None:
+    site.run("INSERT INTO orders VALUES (0, 'first', NULL)")
+    config = {"provide_transaction_metadata": "true", "topic_transaction": "tx"}
+    with site.source(**config, max_batch_size="1") as source:
+        source.poll_until(1)
+        source.commit()
+        site.run("CREATE TABLE more (id INT PRIMARY KEY)")
+        site.run("INSERT INTO orders VALUES (1, 'a', NULL)", "DELETE FROM orders WHERE id = 0")
+        found: list[SourceRecord] = []
+        while len(found) < 5:
+            found += source.poll_until(1)
+            source.commit()
+            source.restart()  # At any place, nothing is missing or doubled.
+    assert [each.topic for each in found] == ["app.tx", *[f"app.{site.name}.orders"] * 3, "app.tx"]
+    begin, end = found[0].value.as_dict(), found[4].value.as_dict()
+    assert (begin["status"], begin["event_count"]) == ("BEGIN", None)
+    assert (end["status"], end["event_count"]) == ("END", 2)
+    assert end["data_collections"] == [{"data_collection": f"{site.name}.orders", "event_count": 2}]
+    blocks = [each.value.get("transaction").values for each in found[1:3]]
+    assert blocks == [(begin["id"], 1, 1), (begin["id"], 2, 2)]
+    assert end["id"] == begin["id"]
+
+
+@pytest.mark.parametrize(
+    ("connector", "name"),
+    [(CONNECTOR, "mysql"), ("io.debezium.connector.mariadb.MariaDbConnector", "mariadb")],
+)
+def test_a_source_names_its_connector(site: Site, connector: str, name: str) -> None:
+    site.run("INSERT INTO orders VALUES (1, 'tea', NULL)")
+    with site.source(connector) as source:
+        (row,) = source.poll_until(1)
+        site.run("INSERT INTO orders VALUES (2, 'cup', NULL)")
+        (change,) = source.poll_until(1)
+    for record in (row, change):
+        origin = record.value.get("source")
+        assert origin.get("connector") == name
+        assert origin.schema.name == f"io.debezium.connector.{name}.Source"

@@ -459,3 +459,50 @@ def test_a_lost_slot_begins_with_a_snapshot_where_that_is_wanted(site: Site) -> 
         eventually(site._drop_slot, what="the slot is free")
         source._start()
         assert [op for op, *_ in shown(source.poll_until(2))] == ["r", "r"]
+
+
+def boundaries(records: list[SourceRecord]) -> list[tuple[Any, ...]]:
+    """Status, count and tables of the records of transactions; changes with their places."""
+    found: list[tuple[Any, ...]] = []
+    for record in records:
+        if record.topic == "app.transaction":
+            each = record.value.as_dict()
+            tables = [tuple(one.values()) for one in each["data_collections"] or ()]
+            found.append((each["status"], each["event_count"], tables))
+        elif record.value is not None:
+            block = record.value.get("transaction")
+            found.append((block.get("total_order"), block.get("data_collection_order")))
+    return found
+
+
+def test_transactions_have_a_begin_an_end_and_numbers(site: Site) -> None:
+    site.run("CREATE TABLE more (id INT PRIMARY KEY)", "INSERT INTO more VALUES (0)")
+    changes = (
+        "INSERT INTO orders VALUES (1, 'a', NULL)",
+        "INSERT INTO more VALUES (1)",
+        "DELETE FROM orders WHERE id = 1",
+    )
+    expected = [
+        ("BEGIN", None, []), (1, 1), (2, 1), (3, 2),
+        ("END", 3, [("public.orders", 2), ("public.more", 1)]),
+    ]  # fmt: skip
+    with site.source(provide_transaction_metadata="true", max_batch_size="1") as source:
+        (row,) = source.poll_until(1)
+        assert row.value.get("transaction") is None
+        source.commit()
+        site.run(*changes)
+        found: list[SourceRecord] = []
+        while len(found) < 6:
+            found += source.poll_until(1)
+            source.commit()
+            source.restart()  # At any place, nothing is missing or doubled.
+        assert boundaries(found) == expected
+        begin, first, end = found[0], found[1], found[-1]
+        number = first.value.get("source").get("txId")
+        place = first.value.get("source").get("lsn")
+        assert first.value.get("transaction").get("id") == f"{number}:{place}"
+        assert [each.key.get("id").split(":")[0] for each in (begin, end)] == [str(number)] * 2
+        site.run("INSERT INTO more VALUES (2)")
+        again = source.poll_until(3)
+        assert boundaries(again)[:2] == [("BEGIN", None, []), (1, 1)]
+        assert source.transactions.calls[-1] == ("commit", again[-1])

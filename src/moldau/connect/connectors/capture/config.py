@@ -28,6 +28,11 @@ SHARED: Final = (
             doc="Columns of keys, as TABLE:COLUMN,COLUMN;TABLE:COLUMN with expressions of tables")
     .define("snapshot.include.collection.list", Kind.LIST, (), group="Filters",
             doc="Regular expressions of the tables whose rows are read; all if it is empty")
+    .define("provide.transaction.metadata", Kind.BOOLEAN, False, group="Connector",
+            doc="Whether changes name their place in a transaction, with records of its "
+            "begin and end")
+    .define("topic.transaction", Kind.STRING, "transaction", group="Connector",
+            doc="These go to the topic of topic.prefix and this name")
     .define("heartbeat.interval.ms", Kind.LONG, 0, validator=Range(0), group="Connector",
             importance=Importance.MEDIUM,
             doc="How often to write a heartbeat with the place in the log; 0: never")

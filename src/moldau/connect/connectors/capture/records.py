@@ -15,7 +15,7 @@ from moldau.connect.api import (
     Header,
     SourceRecord,
 )
-from moldau.connect.connectors.capture.machine import heartbeats
+from moldau.connect.connectors.capture.machine import heartbeats, transactions
 from moldau.connect.connectors.capture.machine.columns import (
     MASK,
     TRUNCATE,
@@ -26,6 +26,7 @@ from moldau.connect.connectors.capture.machine.columns import (
 )
 from moldau.connect.connectors.capture.machine.envelope import Emitted, Event, Table
 from moldau.connect.connectors.capture.machine.heartbeats import Heartbeats
+from moldau.connect.connectors.capture.machine.transactions import Transactions
 from moldau.connect.connectors.support.plain import SingleSource
 from moldau.data.struct import Struct
 
@@ -49,6 +50,7 @@ class Capture:
             frozenset(config["skipped.operations"]) - {"none"},
             unchanged=not config["skip.messages.without.change"],
         )
+        self.transactions = Transactions() if config["provide.transaction.metadata"] else None
         self.partition = {"server": config["topic.prefix"]}
         self._heartbeats = Heartbeats(config["heartbeat.interval.ms"], time.monotonic())
         self._read = patterns(config["snapshot.include.collection.list"])
@@ -72,6 +74,18 @@ class Capture:
             value=event.value,
             value_schema=None if event.value is None else table.schema,
             headers=() if other is None else (Header(*other, table.key_schema),),
+        )
+
+    def boundary(self, value: Struct, offset: Mapping[str, Any]) -> SourceRecord:
+        """The record of a transaction's begin or end."""
+        return SourceRecord(
+            self.partition,
+            offset,
+            self.topic(self._config["topic.transaction"]),
+            key=Struct(transactions.KEY_SCHEMA, {"id": value.get("id")}),
+            key_schema=transactions.KEY_SCHEMA,
+            value=value,
+            value_schema=transactions.VALUE_SCHEMA,
         )
 
     def heartbeat(self, offset: Mapping[str, Any]) -> list[SourceRecord]:

@@ -18,7 +18,12 @@ from moldau.connect.connectors.capture.machine.filters import Filters
 from moldau.connect.connectors.capture.machine.snapshots import marked
 from moldau.connect.connectors.capture.records import Capture, CaptureConnector
 from moldau.connect.connectors.mariadb_cdc.config import CONFIG
-from moldau.connect.connectors.mariadb_cdc.machine.origin import SOURCE, Progress, source_of
+from moldau.connect.connectors.mariadb_cdc.machine.origin import (
+    SOURCES,
+    Progress,
+    connector_name,
+    source_of,
+)
 from moldau.connect.connectors.mariadb_cdc.server import Committed, RowChange, Server
 
 _SNAPSHOTS: Final = ("always", "initial", "initial_only", "when_needed")
@@ -40,6 +45,8 @@ class MariaDbTask(SourceTask):
         self._progress: Progress | None = None
         self._tables: dict[tuple[str, str], tuple[int, Table] | None] = {}
         self._skipped = 0
+        # Whether the record of the begin of the next transaction is in Kafka.
+        self._is_begun = False
         # The last record of a transaction is known only when its end comes.
         self._held: SourceRecord | None = None
         # Where this task goes on after a failure: what it returned may be in a transaction that
@@ -51,6 +58,7 @@ class MariaDbTask(SourceTask):
         self._server = Server(config)
         self._filters = Filters(config, "database")
         self._capture = Capture(config, props)
+        self._connector = connector_name(props.get("connector.class"))
 
     def poll(self) -> Sequence[SourceRecord] | None:
         if self._stopped.is_set():
@@ -85,7 +93,7 @@ class MariaDbTask(SourceTask):
             again = mode == "when_needed" and not self._server.has_log(str(stored["file"]))
         if stored is not None and not again and is_resumable(stored):
             self._progress = Progress.of(stored)
-            self._skipped = self._progress.events
+            self._skipped, self._is_begun = self._progress.events, self._progress.begun
             self._progress = Progress(self._progress.file, self._progress.pos)
         elif mode in _SNAPSHOTS:
             tables = [
@@ -136,6 +144,7 @@ class MariaDbTask(SourceTask):
 
     def _source(self, database: str, table: str, progress: Progress, snapshot: str) -> Any:
         return source_of(
+            self._connector,
             self._config["topic.prefix"],
             database,
             table,
@@ -153,7 +162,7 @@ class MariaDbTask(SourceTask):
                 wanted = self._capture.columns.of_table(f"{database}.{name}", columns)
                 if columns:
                     topic = self._capture.topic(database, name)
-                    self._tables[key] = len(columns), Table(topic, wanted, SOURCE)
+                    self._tables[key] = len(columns), Table(topic, wanted, SOURCES[self._connector])
         return self._tables[key]
 
     def _end_transaction(self, record: SourceRecord) -> None:
@@ -173,12 +182,34 @@ class MariaDbTask(SourceTask):
                 self._commit(event, found)
                 continue
             for change in event:
+                self._begin_transaction(change, found)
                 self._change(change, found)
 
+    def _begin_transaction(self, first: RowChange, found: list[SourceRecord]) -> None:
+        """MariaDB's log names the begin of a transaction in another way than MySQL's, but both have
+        its changes."""
+        transactions, progress = self._capture.transactions, self._progress
+        if transactions is None or progress is None or progress.begun:
+            return
+        progress = self._progress = progress.started(first.ts_s)
+        begin = transactions.begin(progress.transaction_id, first.ts_s * 1000)
+        if not self._is_begun and not self._skipped:
+            self._hold(self._capture.boundary(begin, progress.offset()), found)
+
+    def _hold(self, record: SourceRecord, found: list[SourceRecord]) -> None:
+        if self._held is not None:
+            found.append(self._held)
+        self._held = record
+
     def _commit(self, event: Committed, found: list[SourceRecord]) -> None:
-        if self._progress is not None:
-            self._progress = self._progress.committed(*event)
-        self._skipped = 0
+        progress, transactions = self._progress, self._capture.transactions
+        if progress is not None:
+            # A statement that changes a table has no begin.
+            if transactions is not None and progress.begun:
+                end = transactions.end(progress.transaction_id, event.ts_s * 1000)
+                self._hold(self._capture.boundary(end, progress.offset()), found)
+            self._progress = progress.committed(*event)
+        self._skipped, self._is_begun = 0, False
         # A statement that changes a table ends a transaction, too.
         self._tables.clear()
         held, self._held = self._held, None
@@ -201,14 +232,15 @@ class MariaDbTask(SourceTask):
         progress = self._progress
         source = self._source(change.database, change.table, progress, "false")
         now_us = time.time_ns() // 1000
-        emitted = self._capture.emitted
+        emitted, transactions = self._capture.emitted, self._capture.transactions
         for event in table.events(change.op, change.old, change.new, source, now_us, emitted):
             self._progress = self._progress.after_event(change.ts_s)
-            if self._progress.events <= self._skipped:
-                continue
-            if self._held is not None:
-                found.append(self._held)
-            self._held = self._capture.record(table, event, self._progress.offset())
+            if transactions is not None and event.value is not None:
+                name = f"{change.database}.{change.table}"
+                block = transactions.change(self._progress.transaction_id, name)
+                event.value.put("transaction", block)
+            if self._progress.events > self._skipped:
+                self._hold(self._capture.record(table, event, self._progress.offset()), found)
 
     def _beat(self, found: list[SourceRecord]) -> None:
         progress = self._progress
@@ -226,7 +258,7 @@ class MariaDbTask(SourceTask):
             # The snapshot is made again from its start.
             transaction.abort_transaction()
         self._snapshot = self._progress = self._held = None
-        self._skipped = 0
+        self._skipped, self._is_begun = 0, False
         self._tables.clear()
         self._server.close()
 

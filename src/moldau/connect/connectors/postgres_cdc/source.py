@@ -11,6 +11,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from moldau.connect.api import (
@@ -299,8 +300,10 @@ class _Changes:
             case pgoutput.Begin():
                 resumed, self._resumed = self._resumed, None
                 again = resumed is not None and resumed.tx_id == message.xid
-                self._skipped = resumed.events if again and resumed is not None else 0
-                self.progress = self.progress.begun(message.xid, message.commit_us)
+                known = resumed if again and resumed is not None else Progress()
+                self._skipped = known.events
+                self.progress = self.progress.started(message.xid, message.commit_us)
+                self._begin(lsn, known, found)
             case pgoutput.Relation():
                 self._tables[message.oid] = self._related(message)
             case pgoutput.Change():
@@ -309,6 +312,7 @@ class _Changes:
                 for oid in message.relation_oids:
                     self._change(lsn, pgoutput.Change("t", oid, None, None), found)
             case pgoutput.Commit():
+                self._end(message.commit_lsn, found)
                 self.progress = self.progress.committed(message.end_lsn)
                 held, self._held = self._held, None
                 if held is not None:
@@ -317,6 +321,26 @@ class _Changes:
                     if transaction is not None:
                         transaction.commit_transaction(held)
                     found.append(held)
+
+    def _begin(self, lsn: int, known: Progress, found: list[SourceRecord]) -> None:
+        transactions = self.capture.transactions
+        if transactions is None:
+            return
+        progress = self.progress = replace(self.progress, begun=True)
+        begin = transactions.begin(_transaction_id(progress, lsn), progress.ts_us // 1000)
+        if not known.begun and not known.events:
+            self._hold(self.capture.boundary(begin, progress.offset()), found)
+
+    def _end(self, lsn: int, found: list[SourceRecord]) -> None:
+        transactions, progress = self.capture.transactions, self.progress
+        if transactions is not None:
+            end = transactions.end(_transaction_id(progress, lsn), progress.ts_us // 1000)
+            self._hold(self.capture.boundary(end, progress.offset()), found)
+
+    def _hold(self, record: SourceRecord, found: list[SourceRecord]) -> None:
+        if self._held is not None:
+            found.append(self._held)
+        self._held = record
 
     def _related(self, relation: pgoutput.Relation) -> tuple[Place, Table] | None:
         if not self._filters.takes(relation.schema, relation.table):
@@ -351,11 +375,16 @@ class _Changes:
             place, progress.ts_us, tx_id=progress.tx_id, lsn=lsn, commit_lsn=progress.lsn_commit
         )
         now_us = time.time_ns() // 1000
-        emitted = self.capture.emitted
+        emitted, transactions = self.capture.emitted, self.capture.transactions
         for event in table.events(change.op, change.old, change.new, source, now_us, emitted):
             self.progress = self.progress.after_event(lsn)
-            if self.progress.events <= self._skipped:
-                continue
-            if self._held is not None:
-                found.append(self._held)
-            self._held = self.capture.record(table, event, self.progress.offset())
+            if transactions is not None and event.value is not None:
+                tx_id, name = _transaction_id(progress, lsn), f"{place.schema}.{place.table}"
+                event.value.put("transaction", transactions.change(tx_id, name))
+            if self.progress.events > self._skipped:
+                self._hold(self.capture.record(table, event, self.progress.offset()), found)
+
+
+def _transaction_id(progress: Progress, lsn: int) -> str:
+    """The transaction's number, and the place of what is in it."""
+    return f"{progress.tx_id}:{lsn}"

@@ -13,6 +13,9 @@ _AWAY: Final = (
     "AWS Error NETWORK_CONNECTION", "SERVICE_UNAVAILABLE", "SLOW_DOWN", "THROTTLING",
     "REQUEST_TIMEOUT", "INTERNAL_FAILURE", "curlCode",
 )  # fmt: skip
+#: A storage that was restarted may have lost an upload or parts of it that it had acknowledged. A
+#: new attempt begins with a new upload.
+_UPLOAD_LOST: Final = ("InvalidPart", "NoSuchUpload", "NO_SUCH_UPLOAD")
 
 
 def define_s3(config: ConfigDef) -> ConfigDef:
@@ -82,7 +85,8 @@ class S3:
         )
 
     def _failure(self, error: OSError, what: str) -> ConnectError:
-        kind = RetriableError if any(each in str(error) for each in _AWAY) else ConnectError
+        passing = any(each in str(error) for each in (*_AWAY, *_UPLOAD_LOST))
+        kind = RetriableError if passing else ConnectError
         return kind(f"{what} in bucket {self.bucket} failed: {error}")
 
     def close(self) -> None: ...

@@ -32,7 +32,6 @@ _DEBEZIUM_NO_EFFECT = {
     **STORES,
 }
 _DEBEZIUM_MISSING = names(
-    "topic.transaction "
     "notification.* event.processing.failure.handling.mode "
     "event.deserialization.failure.handling.mode inconsistent.schema.handling.mode "
     "include.schema.comments enable.time.adjuster slot.failover slot.stream.params "
@@ -42,7 +41,7 @@ _DEBEZIUM_MISSING = names(
 )
 _DEBEZIUM_REFUSED = {
     **refused("signal.data.collection converters post.processors"),
-    **refused("provide.transaction.metadata read.only", "false"),
+    **refused("read.only", "false"),
     **refused("topic.naming.strategy", "io.debezium.schema.schematopicnamingstrategy"),
     **refused("sourceinfo.struct.maker snapshot.select.statement.overrides"),
     **refused("database.initial.statements"),

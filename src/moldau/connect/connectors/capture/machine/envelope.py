@@ -27,7 +27,7 @@ SNAPSHOT: Final = builders.schema(
                 "false,incremental"},
     default="false",
 )  # fmt: skip
-_TRANSACTION: Final = builders.struct(
+TRANSACTION: Final = builders.struct(
     {
         "id": builders.STRING,
         "total_order": builders.INT64,
@@ -120,7 +120,7 @@ class Table:
                 "before": self._row_schema,
                 "after": self._row_schema,
                 "source": source,
-                "transaction": _TRANSACTION,
+                "transaction": TRANSACTION,
                 "op": builders.STRING,
                 "ts_ms": builders.OPTIONAL_INT64,
                 "ts_us": builders.OPTIONAL_INT64,

@@ -14,13 +14,15 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """`events` counts records of transaction `tx_id`, which begins after `lsn_commit`."""
+    """`events` counts records of transaction `tx_id`, which begins after `lsn_commit`. `begun` says
+    that the record of its begin was made, which is not one of these."""
 
     lsn_commit: int = 0
     lsn: int = 0
     tx_id: int | None = None
     events: int = 0
     ts_us: int = 0
+    begun: bool = False
 
     @classmethod
     def of(cls, offset: Mapping[str, Any]) -> Progress:
@@ -30,6 +32,7 @@ class Progress:
             offset.get("txId"),
             int(offset.get("events") or 0),
             int(offset.get("ts_usec") or 0),
+            bool(offset.get("begun")),
         )
 
     def offset(self) -> dict[str, Any]:
@@ -40,16 +43,17 @@ class Progress:
             "txId": self.tx_id,
             "events": self.events,
             "ts_usec": self.ts_us,
+            **({"begun": True} if self.begun else {}),
         }
 
-    def begun(self, tx_id: int, ts_us: int) -> Progress:
-        return replace(self, tx_id=tx_id, events=0, ts_us=ts_us)
+    def started(self, tx_id: int, ts_us: int) -> Progress:
+        return replace(self, tx_id=tx_id, events=0, ts_us=ts_us, begun=False)
 
     def after_event(self, lsn: int) -> Progress:
         return replace(self, lsn=lsn, events=self.events + 1)
 
     def committed(self, end_lsn: int) -> Progress:
-        return replace(self, lsn_commit=end_lsn, lsn=end_lsn, tx_id=None, events=0)
+        return replace(self, lsn_commit=end_lsn, lsn=end_lsn, tx_id=None, events=0, begun=False)
 
 
 def lsn_text(lsn: int) -> str:
