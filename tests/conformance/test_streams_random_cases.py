@@ -24,9 +24,10 @@ from support.streams_cases import (
 COUNT = int(os.environ.get("STREAMS_CASES", "24"))
 #: Each was once a difference.
 FOUND = (5, 34, 35, 64, 69, 75, 91, 131, 133, 135, 388, 424, 558, 567, 1018, 1142)
+FOUND_ODD = (438, 567, 1142)
 SEEDS = (
     *(f"case {number}" for number in sorted({*range(COUNT), *FOUND})),
-    *(f"odd {number}" for number in range(COUNT)),
+    *(f"odd {number}" for number in sorted({*range(COUNT), *FOUND_ODD})),
 )
 #: Kafka Streams fails on null keys in left joins with grace; we join them at once.
 FAILS_THERE = "NullPointerException: key cannot be null"

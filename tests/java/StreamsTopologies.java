@@ -188,7 +188,7 @@ public class StreamsTopologies {
                 var gone = versions.delete(key, time);
                 say(record, gone == null ? "null" : gone.value() + "@" + gone.timestamp());
             } else {
-                versions.put(key, value, time);
+                say(record, String.valueOf(versions.put(key, value, time)));
             }
         }
 

@@ -82,8 +82,8 @@ def changelog_writes_lost(patch: pytest.MonkeyPatch) -> None:
     collector = Writer.collector
     numbers = itertools.count(1)
 
-    def forgetful(self: Writer, changelogs: frozenset[str], counts: Any) -> Any:
-        collect = collector(self, changelogs, counts)
+    def forgetful(self: Writer, changelogs: frozenset[str], *rest: Any) -> Any:
+        collect = collector(self, changelogs, *rest)
 
         def some(record: Any) -> None:
             if record.topic not in changelogs or next(numbers) % 5:

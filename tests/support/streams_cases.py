@@ -24,7 +24,7 @@ CONFIG = {
 }
 CACHE = "statestore.cache.max.bytes"
 #: The changelogs of buffers: their records have the wall clock of the producer, in any order.
-BUFFERS = re.compile(r"app-(.*SUPPRESS-STATE-STORE.*|sup\d+-store|.*-Buffer)-changelog ")
+BUFFERS = re.compile(r"app-(.*SUPPRESS-STATE-STORE.*|(sup\d+|x*)-store|.*-Buffer)-changelog ")
 #: Caches show windows after their retention, so nothing expires in most cases.
 LONG_TIME = 86_400_000
 

@@ -116,7 +116,7 @@ class StoreUser(Processor):
         if value is None:
             self._tell(record, versions.delete(key, time))
         else:
-            versions.put(key, value, time)
+            self.context.forward(record.with_value(str(versions.put(key, value, time))))
 
     def _say(self, record: Any, found: Iterable[tuple[Any, str]]) -> None:
         shown = [

@@ -45,7 +45,12 @@ from moldau.streams.machine.store_queries import (
 )
 from moldau.streams.records import Record, RecordContext, ValueAndTimestamp, Window, Windowed
 from moldau.streams.serdes import ListSerde, Serde, SimpleSerde
-from moldau.streams.stores.base import StateStore, StoreBuilder
+from moldau.streams.stores.base import (
+    PUT_RETURN_CODE_NOT_PUT,
+    PUT_RETURN_CODE_VALID_TO_UNDEFINED,
+    StateStore,
+    StoreBuilder,
+)
 from moldau.streams.stores.builders import (
     key_value_store,
     lru_map,
@@ -81,6 +86,8 @@ if TYPE_CHECKING:
     from moldau.streams.hosts.kafka_streams import KafkaStreams
 
 __all__ = [
+    "PUT_RETURN_CODE_NOT_PUT",
+    "PUT_RETURN_CODE_VALID_TO_UNDEFINED",
     "BranchedKStream",
     "CogroupedKStream",
     "DeadLetter",

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from moldau.streams import (
+    PUT_RETURN_CODE_NOT_PUT,
+    PUT_RETURN_CODE_VALID_TO_UNDEFINED,
     StoreBuilder,
     Window,
     Windowed,
@@ -109,6 +111,16 @@ def test_sessions_are_found_backwards_and_by_ranges_of_keys() -> None:
     store.remove(Windowed("a", Window(2, 5)))
     assert [value for _, value in made.written()] == [None]
     assert names(store.fetch("a")) == ["a20"]
+
+
+def test_putting_a_version_returns_when_it_ends() -> None:
+    store = Made(versioned_key_value_store("s", **TEXT, history=100)).store
+    assert store.put("a", "1", 50) == PUT_RETURN_CODE_VALID_TO_UNDEFINED
+    assert store.put("a", "0", 10) == 50
+    assert store.put("a", None, 30) == 50
+    assert store.put("a", "3", 10) == 30
+    assert store.put("a", None, 200) == PUT_RETURN_CODE_VALID_TO_UNDEFINED
+    assert store.put("a", "4", 99) == PUT_RETURN_CODE_NOT_PUT
 
 
 def test_deleting_a_version_returns_the_one_it_ends() -> None:

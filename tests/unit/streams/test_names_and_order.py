@@ -99,6 +99,7 @@ def test_an_empty_name_of_suppress_is_a_name() -> None:
     topology = builder.build()
     described = topology.describe()
     assert "Processor:  (stores: [-store])" in described
+    assert "      --> \n" in described, "the empty name, and not none"
     assert "KTABLE-TOSTREAM-0000000003" in described, "an empty name takes no number"
     with TopologyTestDriver(topology) as driver:
         driver.input_topic("in").pipe_input("k", "v", timestamp=5)

@@ -8,7 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moldau.streams import Window, Windowed
+from moldau.streams import (
+    PUT_RETURN_CODE_NOT_PUT,
+    PUT_RETURN_CODE_VALID_TO_UNDEFINED,
+    Window,
+    Windowed,
+)
 from moldau.streams.records import Change, Headers, Record, RecordContext
 from moldau.streams.serdes import BYTES, JSON, LONG, STRING
 from moldau.streams.stores import formats
@@ -83,19 +88,20 @@ def test_a_versioned_store_knows_the_past_within_its_history(
     model: dict[tuple[str, int], int | None] = {}
     newest = -1
     for each, value, timestamp in puts:
-        latest = store.put(each, value, timestamp)
+        valid_to = store.put(each, value, timestamp)
         if timestamp < newest - history:
-            assert latest is None
+            assert valid_to == PUT_RETURN_CODE_NOT_PUT
             continue
         newest = max(newest, timestamp)
         times = [t for k, t in model if k == each]
         if times == [timestamp] and value is None and model[each, timestamp] is not None:
             # A deletion at the time of the only version leaves nothing.
             del model[each, timestamp]
-            assert latest is True
+            assert valid_to == PUT_RETURN_CODE_VALID_TO_UNDEFINED
             continue
         model[each, timestamp] = value
-        assert latest is (timestamp == max(t for k, t in model if k == each))
+        later = [t for k, t in model if k == each and t > timestamp]
+        assert valid_to == min(later, default=PUT_RETURN_CODE_VALID_TO_UNDEFINED)
     versions = [(t, v) for (k, t), v in model.items() if k == key and t <= as_of]
     expected = None
     if versions:

@@ -9,6 +9,10 @@ from typing import Any, Protocol
 from moldau.streams.errors import StreamsError
 from moldau.streams.machine.context import Processor, ProcessorContext
 from moldau.streams.records import Change, Headers, Record, ValueAndTimestamp
+from moldau.streams.stores.base import (
+    PUT_RETURN_CODE_NOT_PUT,
+    PUT_RETURN_CODE_VALID_TO_UNDEFINED,
+)
 
 Found = ValueAndTimestamp[Any] | None
 
@@ -130,6 +134,7 @@ class Materializer:
 
     def update(self, record: Record[Any, Any], *, new: Any, old: Any, timestamp: int) -> None:
         """Put the value; forward it unless the store refused it as too old."""
-        is_latest = self.store.put(record.key, new, timestamp)
-        if is_latest is not None:
+        valid_to = self.store.put(record.key, new, timestamp)
+        if valid_to != PUT_RETURN_CODE_NOT_PUT:
+            is_latest = valid_to == PUT_RETURN_CODE_VALID_TO_UNDEFINED
             self._forwarder.forward(record.key, new, old, timestamp, record.headers, is_latest)

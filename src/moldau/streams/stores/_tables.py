@@ -298,10 +298,10 @@ class TimestampedKeyValueStore:
         """Only versioned stores know the past."""
         raise TypeError(f"store {self.name} is not versioned")
 
-    def put(self, key: Any, value: Any, timestamp: int) -> bool | None:
-        """Set a value; `None` deletes. Returns true: what is put last is the latest."""
+    def put(self, key: Any, value: Any, timestamp: int) -> int:
+        """Set a value; `None` deletes. Returns -1, as a versioned store does for its latest."""
         self.write(self.raw_key(key), value, timestamp)
-        return True
+        return -1
 
     def put_if_absent(self, key: Any, value: Any, timestamp: int) -> Any:
         """Set a value where there is none; returns what was there."""

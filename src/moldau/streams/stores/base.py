@@ -14,6 +14,10 @@ from moldau.streams.stores._maps import OrderedMap
 ChangelogRecord = tuple[bytes, bytes | None, int, Headers]
 #: An entry of a segmented store: key, time, and a number that tells entries of one time apart.
 Entry = tuple[bytes, int, int]
+#: What `put` of a versioned store returns when the version is the latest: no other one ends it.
+PUT_RETURN_CODE_VALID_TO_UNDEFINED = -1
+#: What `put` returns when the version is older than the history.
+PUT_RETURN_CODE_NOT_PUT = -(2**63)
 
 
 class Log(Protocol):

@@ -9,7 +9,16 @@ from typing import Generic, TypeVar
 
 from moldau.streams.records import ValueAndTimestamp
 from moldau.streams.serdes import Serde
-from moldau.streams.stores.base import ChangelogRecord, Drop, Log, Storage, no_drop, no_log
+from moldau.streams.stores.base import (
+    PUT_RETURN_CODE_NOT_PUT,
+    PUT_RETURN_CODE_VALID_TO_UNDEFINED,
+    ChangelogRecord,
+    Drop,
+    Log,
+    Storage,
+    no_drop,
+    no_log,
+)
 from moldau.streams.stores.memory import MemoryStorage
 
 K = TypeVar("K")
@@ -76,16 +85,17 @@ class VersionedKeyValueStore(Generic[K, V]):
             raise ValueError(f"key cannot be null in store {self.name}")
         return data
 
-    def put(self, key: K, value: V | None, timestamp: int) -> bool | None:
-        """Add a version; `None` ends the one before. Returns whether it is the latest.
+    def put(self, key: K, value: V | None, timestamp: int) -> int:
+        """Add a version; `None` ends the one before. Returns the time of the next version.
 
-        Returns `None`, and changes nothing, when the version is older than the history.
+        Without one that is `PUT_RETURN_CODE_VALID_TO_UNDEFINED`. A version that is older than the
+        history changes nothing: `PUT_RETURN_CODE_NOT_PUT`.
         """
         raw, data = self._key(key), self._values.serialize(self._topic, value)
         self._log(raw, data, timestamp)
         if timestamp < self._storage.observed_ms - self._history_ms:
             self._drop()
-            return None
+            return PUT_RETURN_CODE_NOT_PUT
         return self._apply(raw, data, timestamp)
 
     def delete(self, key: K, timestamp: int) -> ValueAndTimestamp[V] | None:
@@ -94,9 +104,9 @@ class VersionedKeyValueStore(Generic[K, V]):
         A time older than the history changes nothing, and returns `None`.
         """
         found = self.get_as_of(key, timestamp)
-        return None if self.put(key, None, timestamp) is None else found
+        return None if self.put(key, None, timestamp) == PUT_RETURN_CODE_NOT_PUT else found
 
-    def _apply(self, key: bytes, data: bytes | None, timestamp: int) -> bool:
+    def _apply(self, key: bytes, data: bytes | None, timestamp: int) -> int:
         storage = self._storage
         storage.observed_ms = max(storage.observed_ms, timestamp)
         versions = _decoded(self._map.get(key))
@@ -106,15 +116,15 @@ class VersionedKeyValueStore(Generic[K, V]):
                 # As in Kafka Streams, a deletion at the time of the only version leaves nothing, so
                 # an older version that comes later is the latest one.
                 self._map.put(key, None)
-                return True
+                return PUT_RETURN_CODE_VALID_TO_UNDEFINED
             versions[at] = timestamp, data
         else:
             versions.insert(at, (timestamp, data))
         # The version that was valid at the start of the history stays: reads there need it.
         old = bisect_right(versions, storage.observed_ms - self._history_ms, key=_time) - 1
-        is_latest = at == len(versions) - 1
         self._map.put(key, _encoded(versions[max(old, 0) :]))
-        return is_latest
+        is_latest = at == len(versions) - 1
+        return PUT_RETURN_CODE_VALID_TO_UNDEFINED if is_latest else versions[at + 1][0]
 
     def _typed(self, data: bytes | None, timestamp: int) -> ValueAndTimestamp[V] | None:
         if data is None:

@@ -94,7 +94,8 @@ class _Tree:
         node.parent = child
 
     def text(self) -> str:
-        return ", ".join(self._names(self._root)) or "none"
+        # One node whose name is empty is shown as nothing, and not as none.
+        return "none" if self._root is None else ", ".join(self._names(self._root))
 
     def _names(self, node: _Entry | None) -> Iterator[str]:
         if node is not None:
