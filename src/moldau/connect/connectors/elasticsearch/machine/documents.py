@@ -113,7 +113,7 @@ def _spread(value: Any, schema: Schema | None) -> Any:
             return [_spread(each, schema.items) for each in value]
         case Type.MAP:
             return [
-                {"key": _spread(key, schema.keys), "value": _spread(each, schema.values)}
+                {"key": _spread(key, schema.keys), "value": _spread(each, schema.items)}
                 for key, each in value.items()
             ]
     return value
@@ -217,7 +217,7 @@ def mapping(schema: Schema, *, compact_maps: bool = True) -> dict[str, Any]:
         case Type.MAP if compact_maps:
             return {"type": "object"}
         case Type.MAP:
-            entry = {"key": schema.keys, "value": schema.values}
+            entry = {"key": schema.keys, "value": schema.items}
             return {
                 "properties": {
                     name: mapping(each, compact_maps=compact_maps) for name, each in entry.items()
