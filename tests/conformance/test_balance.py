@@ -212,6 +212,7 @@ def test_rounds_move_a_little_at_a_time(cluster: Cluster, admin: Admin) -> None:
     assert len(cluster.values("rounds", count=400)) == 400
 
 
+@pytest.mark.slow("partitions move two at a time, and a broker dies")
 def test_a_broker_is_kept_empty_while_the_others_are_balanced(
     cluster: Cluster, admin: Admin
 ) -> None:

@@ -111,6 +111,7 @@ def read(bootstrap: str, count: int) -> list[int]:
 
 
 @pytest.mark.usefixtures("no_orphans")
+@pytest.mark.slow("three nodes start twice, one of them three times")
 def test_three_nodes_of_which_one_dies(tmp_path: Path) -> None:
     data = tmp_path / "cluster"
     first = ClusterCommand(data, tmp_path / "first.out")

@@ -60,6 +60,7 @@ def project_tests() -> Iterator[subprocess.Popen[str]]:
     stop(process)
 
 
+@pytest.mark.slow("all services of the demo start, two of them twice")
 def test_every_order_has_one_end_although_services_are_killed(tmp_path: Path) -> None:
     """First the aggregator is killed, then a validator; the demo checks what has become of all."""
     process = begin_demo(tmp_path, "--seconds", "5", "--disorder", "0.3", "--chaos", "1.2")

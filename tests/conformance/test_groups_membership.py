@@ -52,6 +52,7 @@ def assert_all_processed_and_committed(
 
 
 @disturbed(CLIENTS, *DISTURBANCES)
+@pytest.mark.slow("seven members come and go, one after the other")
 def test_a_group_grows_to_eight_and_shrinks_to_one_under_load(
     stage: Stage, client: str, disturbance: str
 ) -> None:

@@ -116,6 +116,7 @@ def typed(platform: Platform, folder: Path, script: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow("each line of the script starts a command")
 def test_the_ten_minutes_of_the_documentation(platform: Platform, tmp_path: Path) -> None:
     page = (ROOT / "docs/platform.md").read_text()
     script = page.split("## Ten minutes")[1].split("```sh\n")[1].split("```")[0]
@@ -128,6 +129,7 @@ def test_the_ten_minutes_of_the_documentation(platform: Platform, tmp_path: Path
     assert "o2" not in result.read_text()
 
 
+@pytest.mark.slow("each line of the script starts a command")
 def test_the_platform_of_the_readme(platform: Platform, tmp_path: Path) -> None:
     section = (ROOT / "README.md").read_text().split("## The platform\n")[1].split("\n## ")[0]
     program = section.split("```python\n")[1].split("```")[0]

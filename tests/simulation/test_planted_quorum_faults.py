@@ -96,7 +96,7 @@ CASES: list[tuple[Plant, dict[str, int], int, set[Invariant]]] = [
         {Invariant.QUORUM_VOTE_KEPT, Invariant.QUORUM_LEADER_ONE},
     ),
     (an_epoch_not_written, ENDS, 1, {Invariant.QUORUM_EPOCH_KEPT, Invariant.QUORUM_VOTE_KEPT}),
-    (any_log_gets_the_vote, SPLITS, 1, {Invariant.METADATA_SURVIVES}),
+    (any_log_gets_the_vote, SPLITS, 2, {Invariant.METADATA_SURVIVES}),
     (an_older_epoch_committed_by_counting, ENDS, 1, {Invariant.QUORUM_OWN_EPOCH}),
     (one_voter_too_few, SPLITS, 1, {Invariant.METADATA_SURVIVES}),
     (diverging_entries_kept, SPLITS, 1, {Invariant.QUORUM_COMMIT_AGREES}),

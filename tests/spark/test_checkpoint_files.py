@@ -14,6 +14,8 @@ from moldau.client import Admin, Producer
 from moldau.pipelines import Pipeline, Sql, Topic, build
 from spark.running import committed, finished
 
+pytestmark = pytest.mark.long("a query with state runs three times, from each kind of checkpoint")
+
 KEY = "spark.sql.streaming.checkpointFileManagerClass"
 DEFAULT = (
     "org.apache.spark.sql.execution.streaming.checkpointing.FileContextBasedCheckpointFileManager"

@@ -54,6 +54,7 @@ def run(frame: Any, options: dict[str, str], topic: str, checkpoint: str) -> Any
     return query
 
 
+@pytest.mark.slow("the first in a run loads the connector's classes")
 def test_batches_are_read_with_headers_by_pattern_and_by_time(
     spark: Any, options: dict[str, str], bootstrap: str, topic: str
 ) -> None:

@@ -154,6 +154,7 @@ def go_through(
     run(spark, shop, checkpoint, load(folder, "jdbc-to-topic"))
 
 
+@pytest.mark.slow("steps of every kind, with Python workers")
 def test_bad_records_take_their_own_way_through_steps_of_every_kind(
     spark: Any, shop: Broker, folder: Path, checkpoint: str, topic: str
 ) -> None:
@@ -192,6 +193,7 @@ def moody(row: dict[str, Any]) -> list[dict[str, Any]]:
     return [row, {**row, "amount": -row["amount"]}]
 
 
+@pytest.mark.slow("a query for each connector, with Python workers")
 def test_each_record_is_good_or_bad_never_both(
     spark: Any, shop: Broker, checkpoint: str, topic: str, connectors: Iterable[str]
 ) -> None:

@@ -28,6 +28,7 @@ def moldau(line: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow("every example of the page runs on Spark")
 def test_the_examples_run(
     spark_url: str, bootstrap: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -7,6 +7,8 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from spark.running import committed
 from support.sql_server import sql_server
 from support.waiting import eventually
@@ -14,6 +16,7 @@ from support.waiting import eventually
 EARLIEST = {"auto.offset.reset": "earliest"}
 
 
+@pytest.mark.slow("a SQL server starts, and its query on Spark twice")
 def test_a_query_runs_on_spark_and_goes_on_after_a_pause(
     spark: Any, spark_url: str, bootstrap: str, topic: str, tmp_path: Path
 ) -> None:

@@ -102,8 +102,10 @@ class Stage:
         group = made.settings.application_id
 
         def is_read() -> bool:
-            ends = self.admin.list_offsets(dict.fromkeys(ends_of, OffsetSpec.latest()))
+            # In this order: what was committed has been written, and is counted by the ends. The
+            # other way round, a record could come into a topic in between and not be waited for.
             done = self.admin.list_consumer_group_offsets({group: None})[group]
+            ends = self.admin.list_offsets(dict.fromkeys(ends_of, OffsetSpec.latest()))
             return all(
                 ends[key].offset == 0
                 or ((found := done.get(key)) is not None and found.offset == ends[key].offset)

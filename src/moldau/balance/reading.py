@@ -19,13 +19,16 @@ from moldau.balance.machine.traffic import (
     topic_rates,
 )
 from moldau.client.admin import Admin, LogDirDescription
-from moldau.client.topics import TopicPartition
+from moldau.client.errors import KafkaTimeoutError
+from moldau.client.topics import Node, TopicPartition
 from moldau.metrics.parsing import parse
 
 __all__ = ["read_cluster", "read_load"]
 
 DISK_LIMIT = 0.9
 """The share of a broker's disks that replicas may fill."""
+_ANSWER_SECONDS_MAX = (3.0, 12.0, 45.0)
+"""How long brokers may take to describe their directories, each time they are asked."""
 _PAGE_SECONDS_MAX = 10.0
 _PAGE_BYTES_MAX = 64 << 20
 
@@ -34,8 +37,7 @@ def read_cluster(
     admin: Admin, measured: Measured | None = None, *, disk_limit: float = DISK_LIMIT
 ) -> Cluster:
     """Partitions without a leader are fixed: there is nothing to copy them from."""
-    nodes = {node.id: node for node in admin.describe_cluster().nodes}
-    folders = admin.describe_log_dirs(sorted(nodes), check=False).values_by_key
+    nodes, folders = _brokers(admin)
     sizes = _sizes(folders)
     names = sorted(admin.list_topics(list_internal=True))
     # A topic may be deleted between the two requests.
@@ -68,6 +70,25 @@ def read_cluster(
     if measured is None:
         return Cluster(brokers, partitions)
     return Cluster(brokers, shared_cpu(shared_traffic(partitions, measured.topics), measured.cpu))
+
+
+def _brokers(admin: Admin) -> tuple[dict[int, Node], dict[int, dict[str, LogDirDescription]]]:
+    """The brokers of the cluster, and the log directories of those that describe them.
+
+    A broker that has died is still listed for a moment. Asked until the request times out, it
+    would hold up everything, so the brokers are listed again in between.
+    """
+    folders: dict[int, dict[str, LogDirDescription]] = {}
+    for seconds_max in _ANSWER_SECONDS_MAX:
+        nodes = {node.id: node for node in admin.describe_cluster().nodes}
+        missing = sorted(nodes.keys() - folders.keys())
+        if not missing:
+            break
+        asked = admin.describe_log_dirs(missing, timeout=seconds_max, check=False)
+        folders |= asked.values_by_key
+        if not any(isinstance(error, KafkaTimeoutError) for error in asked.errors.values()):
+            break
+    return nodes, folders
 
 
 def _sizes(

@@ -53,11 +53,8 @@ class Maintenance:
             "replica.high.watermark.checkpoint.interval.ms",
             logs.checkpoint_high_watermarks,
         )
-        every(
-            "producer ids",
-            "producer.id.expiration.check.interval.ms",
-            logs.expire_producers,
-        )
+        # Not sooner: opening a log has left out the producers that had expired.
+        self._schedule("producer ids", self._producer_ids_interval_ms, logs.expire_producers)
         self._schedule("removals", lambda: REMOVAL_CHECK_MS, logs.removals.run_due)
         self._schedule("small files", self._small_files_interval_ms, logs.write_small_files)
         self._schedule("flushes", self._flush_interval_ms, logs.flush_overdue)
@@ -66,6 +63,9 @@ class Maintenance:
         for timer in self._timers.values():
             timer.cancel()
         self._timers.clear()
+
+    def _producer_ids_interval_ms(self) -> int:
+        return int(self._config()["producer.id.expiration.check.interval.ms"])
 
     def _small_files_interval_ms(self) -> int:
         return SMALL_FILES_TURN_MS if self._logs.has_unwritten_files else SMALL_FILES_CHECK_MS

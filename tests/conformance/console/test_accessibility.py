@@ -94,6 +94,7 @@ def test_axe_finds_nothing(
     assert problems == [], "\n".join(problems)
 
 
+@pytest.mark.slow("a browser opens thirty pages")
 def test_pages_fit_a_phone(browser: Any, console: Console, filled: dict[str, str]) -> None:
     tab = Tab(browser, console, viewport={"width": 390, "height": 800})
     problems = []

@@ -64,6 +64,7 @@ def test_a_search_says_that_its_broker_is_gone(
     assert last["progress"]["scanned"] == COUNT
 
 
+@pytest.mark.slow("pages notice when they next ask, and the broker starts again")
 def test_open_pages_say_that_the_broker_is_gone_and_go_on(
     browser: Any, console: Console, broker: BrokerProcess
 ) -> None:

@@ -49,6 +49,7 @@ def test_a_topic_is_created_changed_and_deleted(tab: Tab, admin: Admin) -> None:
     eventually(lambda: "orders" not in admin.list_topics(), what="the deletion")
 
 
+@pytest.mark.slow("a browser opens every page")
 def test_every_page_opens(tab: Tab, console: Console) -> None:
     pages = console.ask("GET", "/api/session")["pages"]
     for each in pages:
