@@ -33,6 +33,8 @@ os.environ["XDG_STATE_HOME"] = _STATE.name
 # A shell that runs the tests in the background makes them, and what they start, ignore SIGINT.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+# A run that is terminated, by `make` or by hand, ends like an interrupted one: its servers stop.
+signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

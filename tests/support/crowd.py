@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -32,18 +33,29 @@ _TESTS_FAILED: Final = 1
 def main(arguments: Sequence[str]) -> int:
     with tempfile.TemporaryDirectory(prefix="moldau-crowd-") as cache:
         command = [sys.executable, "-m", "pytest", "-o", f"cache_dir={cache}", *arguments]
-        code = subprocess.call(command)
+        code = _call(command)
         if code != _TESTS_FAILED or not os.environ.get("CI"):
             return code
         failed = _failed(Path(cache))
         if not 0 < len({each.partition("::")[0] for each in failed}) <= FILES_MAX:
             return code
         _print(f"{len(failed)} failed; run once more, alone:", failed)
-        code = subprocess.call([*command, "--last-failed", "--numprocesses=0", "--dist=no"])
+        code = _call([*command, "--last-failed", "--numprocesses=0", "--dist=no"])
         if code == 0:
             _print(f"{BY_CHANCE}:", failed)
             _write(failed)
         return code
+
+
+def _call(command: Sequence[str]) -> int:
+    """Run a command to its end, and stop it in order if this process is to stop: a pytest that is
+    left alone goes on, and one that is killed leaves its brokers behind."""
+    with subprocess.Popen(command) as process:
+        previous = signal.signal(signal.SIGTERM, lambda *_: process.send_signal(signal.SIGINT))
+        try:
+            return process.wait()
+        finally:
+            signal.signal(signal.SIGTERM, previous)
 
 
 def _failed(cache: Path) -> list[str]:

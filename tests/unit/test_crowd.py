@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from support.nested_pytest import plain_environment
+from support.waiting import eventually
 
 CROWD = Path(__file__).parents[1] / "support" / "crowd.py"
 #: Each fails the first time; with BROKEN set there is one that always does.
@@ -58,3 +59,30 @@ def test_what_failed_is_run_again_alone(
     assert run.returncode == code, run.stdout
     chance = run.stdout.partition("FAILED BY CHANCE")[2]
     assert chance.count("test_unlucky") == named
+
+
+WAITING = """
+import time
+from pathlib import Path
+import pytest
+
+@pytest.fixture
+def server():
+    Path("up").touch()
+    yield
+    Path("down").touch()
+
+def test_it_waits(server):
+    time.sleep(3600)
+"""
+
+
+def test_what_tests_started_is_stopped_when_the_run_is_terminated(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text(WAITING)
+    run = subprocess.Popen(
+        [sys.executable, CROWD, "-q", "--rootdir=."], cwd=tmp_path, env=plain_environment()
+    )
+    eventually((tmp_path / "up").exists, what="the server is up")
+    run.terminate()
+    assert run.wait(60) != 0
+    assert (tmp_path / "down").exists()
