@@ -127,6 +127,33 @@ def test_a_busy_connection_does_not_starve_another(serving: Serving, run: Run) -
     run(main())
 
 
+def test_a_request_begins_although_its_connection_is_closed_at_once(
+    serving: Serving, run: Run
+) -> None:
+    """What was never begun cannot clean up, and Python complains of a coroutine never awaited."""
+
+    async def main() -> None:
+        async with serving() as server:
+            receiver = server.receiver
+            dispatch = receiver.dispatch
+
+            async def counted(work: Any) -> Any:
+                return await work
+
+            def close_before_it_begins(*arguments: Any) -> Any:
+                (connection,) = server.network.connections
+                asyncio.get_running_loop().call_soon(connection.close)
+                return counted(dispatch(*arguments))
+
+            receiver.dispatch = close_before_it_begins
+            client = await server.connect()
+            await client.send(b"wait 1")
+            assert await client.closed_by_server()
+            await server.until(lambda: receiver.cancelled == 1)
+
+    run(main())
+
+
 def test_leaving_cancels_the_request_that_waits(serving: Serving, run: Run) -> None:
     async def main() -> None:
         async with serving() as server:
@@ -269,7 +296,7 @@ def test_leaving_while_requests_are_still_queued_cancels_the_one_that_waits(
             await client.send(*[b"none"] * 500, b"wait 1", b"echo never")
             client.close()
             await server.until(lambda: server.network.connection_count == 0)
-            assert server.receiver.waiting == 0
+            await server.until(lambda: server.receiver.waiting == 0)
             assert b"echo never" not in server.receiver.seen
 
     run(main())

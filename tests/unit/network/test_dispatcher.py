@@ -507,3 +507,26 @@ def test_a_request_is_carried_out_although_its_client_has_gone() -> None:
 
     asyncio.run(scenario())
     assert carried_out == ["g"]
+
+
+def test_a_request_begins_although_the_dispatcher_stops_at_once() -> None:
+    """What was never begun cannot clean up, and Python complains of a coroutine never awaited."""
+    ended: list[str] = []
+
+    async def scenario() -> None:
+        async def handle(context: RequestContext, request: HeartbeatRequest) -> HeartbeatResponse:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                ended.append(request.group_id)
+            return HeartbeatResponse()
+
+        dispatcher = Dispatcher({ApiKey.HEARTBEAT: Route(handle)})
+        frame = encode_request_frame(
+            API_BY_KEY[ApiKey.HEARTBEAT], 4, 1, "c", HeartbeatRequest(group_id="g")
+        )
+        dispatcher.dispatch(ConnectionInfo(), memoryview(bytearray(frame[4:])))
+        await dispatcher.stop()
+
+    asyncio.run(scenario())
+    assert ended == ["g"]

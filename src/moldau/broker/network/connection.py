@@ -382,7 +382,7 @@ class Connection:
             self.close()
 
     def close(self) -> None:
-        """Close now; cancel a request that still waits."""
+        """Close now; cancel a request that still waits, in a turn in which it has surely begun."""
         if self._closed:
             return
         self._closed = True
@@ -395,7 +395,7 @@ class Connection:
         self._decoder.discard()
         work = self._work
         if work is not None:
-            work.cancel()
+            self._host.loop.call_soon(work.cancel)
         self._appended_requests.cancel()
         self._held = None
         self._host.on_closed(self, work)

@@ -276,6 +276,8 @@ class Dispatcher:
 
     async def stop(self) -> None:
         """Cancel the requests that still run; the network has stopped."""
+        # Requests of this turn begin first: what has not begun cannot clean up after itself.
+        await asyncio.sleep(0)
         running = tuple(self._running)
         for task in running:
             task.cancel()
