@@ -325,8 +325,7 @@ def latency(
         shutil.rmtree(checkpoint, ignore_errors=True)
     cuts = statistics.quantiles(found, n=100)
     phases = {
-        phase: statistics.median(each["durationMs"].get(phase, 0) for each in batches)
-        for phase in batches[-1]["durationMs"]
+        phase: statistics.median(each.get(phase, 0.0) for each in batches) for phase in batches[-1]
     }
     return Latency(statistics.median(found), cuts[98], phases, 1000 * used / len(batches))
 
@@ -338,8 +337,8 @@ def _batches_of(query: Any) -> int:
 
 def _latency(
     spark: Spark, server: Server, topic: str, seconds: float, query: Any
-) -> tuple[list[float], list[dict[str, Any]], float]:
-    """The records' times in milliseconds, the progress of the batches, and seconds of CPU."""
+) -> tuple[list[float], list[dict[str, float]], float]:
+    """The records' times in milliseconds, the phases of the batches, and seconds of CPU."""
     stop = threading.Event()
     sender = threading.Thread(target=_send_times, args=(server, topic, stop))
     consumer = Consumer(
@@ -367,7 +366,11 @@ def _latency(
         before, cpu = _batches_of(query), spark.cpu_seconds()
         _poll(consumer, found, time.monotonic() + seconds, until=lambda: False)
         used = cpu_between(cpu, spark.cpu_seconds())
-        batches = [each for each in _progress(query) if each["batchId"] > before]
+        batches = [
+            dict(each.durationMs)
+            for each in query.recentProgress
+            if each.batchId > before and each.numInputRows
+        ]
         if len(found) < 2 or not batches:
             raise RuntimeError(f"{topic}-out stood still for {seconds} s")
     finally:
@@ -375,12 +378,6 @@ def _latency(
         sender.join()
         consumer.close()
     return found, batches, used
-
-
-def _progress(query: Any) -> list[dict[str, Any]]:
-    """Of the batches with rows, as far as Spark keeps it."""
-    all_of = (json.loads(each.json) for each in query.recentProgress)
-    return [each for each in all_of if each["numInputRows"]]
 
 
 def _poll(
