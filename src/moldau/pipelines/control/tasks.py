@@ -43,6 +43,12 @@ class Tasks:
         places.signal(run, stop=False)
         host.ensure_running(self._folder)
 
+    def goes_on(self, status: StatusRecord) -> bool:
+        """Whether its run is to go on. An earlier loop that ended without a broker has asked it to
+        stop and could not write that down."""
+        seen = self._places(status.name).signal_seen()
+        return seen.run == status.session_id and not seen.stop
+
     def look(self, status: StatusRecord) -> Look:
         """What its runner reports; a host that has died is started again."""
         host.ensure_running(self._folder)
