@@ -17,7 +17,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,6 +65,10 @@ class Figures:
 class Latency:
     p50_ms: float
     p99_ms: float
+    #: Of Spark's progress, medians of the batches with rows.
+    phases_ms: Mapping[str, float]
+    #: Of the server and its Python workers, for each batch.
+    cpu_ms: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,11 +287,17 @@ def throughput(
 
 
 def latency(
-    spark: Spark, server: Server, kind: str, *, seconds: float, exactly_once: bool
+    spark: Spark,
+    server: Server,
+    kind: str,
+    *,
+    seconds: float,
+    exactly_once: bool,
+    name: str = "latency",
 ) -> Latency:
     """From a record's timestamp to its appearance in the output topic, committed, through a query
     that copies one topic to another as fast as its micro-batches follow one another."""
-    topic = f"latency-{kind}-{exactly_once}".lower()
+    topic = f"{name}-{kind}-{exactly_once}".lower()
     server.create_topic(topic)
     server.create_topic(f"{topic}-out")
     checkpoint = tempfile.mkdtemp(prefix="bench-checkpoint-")
@@ -307,12 +317,17 @@ def latency(
         stream = stream.option("exactlyOnce", str(exactly_once).lower())
     query = stream.start()
     try:
-        return _latency(server, topic, seconds, lambda: _batches_of(query) >= _WARM_BATCHES)
+        found, batches, used = _latency(spark, server, topic, seconds, query)
     except RuntimeError as error:
         raise RuntimeError(f"{error}: {query.exception() or query.status}") from error
     finally:
         query.stop()
         shutil.rmtree(checkpoint, ignore_errors=True)
+    cuts = statistics.quantiles(found, n=100)
+    phases = {
+        phase: statistics.median(each.get(phase, 0.0) for each in batches) for phase in batches[-1]
+    }
+    return Latency(statistics.median(found), cuts[98], phases, 1000 * used / len(batches))
 
 
 def _batches_of(query: Any) -> int:
@@ -320,7 +335,10 @@ def _batches_of(query: Any) -> int:
     return 0 if progress is None else int(progress["batchId"])
 
 
-def _latency(server: Server, topic: str, seconds: float, is_warm: Callable[[], bool]) -> Latency:
+def _latency(
+    spark: Spark, server: Server, topic: str, seconds: float, query: Any
+) -> tuple[list[float], list[dict[str, float]], float]:
+    """The records' times in milliseconds, the phases of the batches, and seconds of CPU."""
     stop = threading.Event()
     sender = threading.Thread(target=_send_times, args=(server, topic, stop))
     consumer = Consumer(
@@ -338,17 +356,28 @@ def _latency(server: Server, topic: str, seconds: float, is_warm: Callable[[], b
     sender.start()
     try:
         # The query's first batches start processes, one after the other; they do not count.
-        if not _poll(consumer, [], time.monotonic() + _WARM_SECONDS_MAX, until=is_warm):
+        if not _poll(
+            consumer,
+            [],
+            time.monotonic() + _WARM_SECONDS_MAX,
+            until=lambda: _batches_of(query) >= _WARM_BATCHES,
+        ):
             raise RuntimeError(f"the query from {topic} has made few batches in two minutes")
+        before, cpu = _batches_of(query), spark.cpu_seconds()
         _poll(consumer, found, time.monotonic() + seconds, until=lambda: False)
-        if len(found) < 2:
+        used = cpu_between(cpu, spark.cpu_seconds())
+        batches = [
+            dict(each.durationMs)
+            for each in query.recentProgress
+            if each.batchId > before and each.numInputRows
+        ]
+        if len(found) < 2 or not batches:
             raise RuntimeError(f"{topic}-out stood still for {seconds} s")
     finally:
         stop.set()
         sender.join()
         consumer.close()
-    cuts = statistics.quantiles(found, n=100)
-    return Latency(statistics.median(found), cuts[98])
+    return found, batches, used
 
 
 def _poll(

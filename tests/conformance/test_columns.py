@@ -30,7 +30,13 @@ from moldau.spark import client_cache
 from moldau.spark.columns import DataLossError, OpenTransactionError, RowError
 from moldau.spark.columns.clients import IDLE_MAX, clients
 from moldau.spark.columns.reading import read_range
-from moldau.spark.columns.writing import PRODUCERS_IDLE_MAX, ColumnWriter, Prepared, producers
+from moldau.spark.columns.writing import (
+    PRODUCERS_IDLE_MAX,
+    ColumnWriter,
+    Prepared,
+    producers,
+    transactional_producers,
+)
 from moldau.wire.errors import ErrorCode
 from moldau.wire.messages import EndTxnRequest
 from support.processes import BrokerProcess
@@ -342,6 +348,47 @@ def test_a_prepared_transaction_is_ended_by_somebody_else(config: dict[str, str]
         other.abort()
 
 
+def test_the_next_transaction_uses_the_connections_of_the_one_before(
+    config: dict[str, str],
+) -> None:
+    topic = new_topic(config)
+    batch = table([b"%d" % index for index in range(100)])
+    transactional_producers.close_idle()
+    prepared = []
+    for name in ("w", "w", "x", "w"):
+        with ColumnWriter(config, transactional_id=f"{topic}-{name}", default_topic=topic) as each:
+            each.write(batch)
+            prepared.append(each.prepared())
+        end_transaction(config, prepared[-1], committed=True)
+        assert transactional_producers.clients == [each._producer]
+    assert len({id(each) for each in transactional_producers.clients}) == 1
+    assert len({(each.producer_id, each.producer_epoch) for each in prepared}) == 4
+    assert {each.digest for each in prepared} == {prepared[0].digest}
+    end = end_of(config, topic)
+    found = values(config, topic, 0, end, isolation_level="read_committed")
+    assert found == batch.column("value").to_pylist() * 4
+
+
+def test_a_producer_that_met_an_error_is_not_used_again(config: dict[str, str]) -> None:
+    topic = new_topic(config)
+    transactional_producers.close_idle()
+    with ColumnWriter(config, transactional_id=f"{topic}-w", default_topic=topic) as writer:
+        writer.write(table([b"gone"]))
+    with ColumnWriter(config, transactional_id=f"{topic}-w", default_topic=topic) as first:
+        first.write(table([b"fenced"]))
+        first.flush()
+        with ColumnWriter(config, transactional_id=f"{topic}-w", default_topic=topic) as second:
+            second.write(table([b"kept"]))
+            prepared = second.prepared()
+        first.write(table([b"late"]))
+        with pytest.raises((ProducerFencedError, InvalidProducerEpochError)):
+            first.prepared()
+    assert transactional_producers.clients == [second._producer]
+    end_transaction(config, prepared, committed=True)
+    found = values(config, topic, 0, end_of(config, topic), isolation_level="read_committed")
+    assert found == [b"kept"]
+
+
 def test_closing_aborts_what_is_not_prepared(config: dict[str, str]) -> None:
     topic = new_topic(config)
     with ColumnWriter(config, transactional_id=f"{topic}-w", default_topic=topic) as writer:
@@ -408,6 +455,8 @@ def test_transactions_of_the_older_version(config: dict[str, str]) -> None:
     with Admin(config) as admin:
         older = FeatureUpdate(1, UpgradeType.SAFE_DOWNGRADE)
         admin.update_features({"transaction.version": older})
+        # A producer learns of it when it connects; one with the newer version goes on with that.
+        transactional_producers.close_idle()
         try:
             name = f"{topic}-w"
             with ColumnWriter(config, transactional_id=name, default_topic=topic) as writer:
@@ -420,6 +469,7 @@ def test_transactions_of_the_older_version(config: dict[str, str]) -> None:
                 writer.flush()
         finally:
             admin.update_features({"transaction.version": FeatureUpdate(2)})
+            transactional_producers.close_idle()
     found: list[bytes] = []
     for partition in range(2):
         end = end_of(config, topic, partition)

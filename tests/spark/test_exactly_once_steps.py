@@ -256,6 +256,22 @@ def test_transaction_that_ends_too_early_stops_the_batch(make_sink: Callable[...
     assert sink.committed() == ["a", "b", "c"]
 
 
+def test_one_transaction_that_ends_too_early_is_written_again(
+    make_sink: Callable[..., Sink],
+) -> None:
+    # Whether it is still open is not asked before it is decided about.
+    sink = make_sink(("a", "b"))
+    opened = sink.driver.open_attempt(sink.name)
+    decision = protocol.plan([sink.task(opened, 0)])
+    assert decision is not None
+    sink.abort_from_outside(0)
+    with pytest.raises(BatchLostError, match=rf"{sink.name}-0 ended.*when the batch runs again"):
+        sink.driver.run(protocol.commit(decision, sink.name))
+    sink.run_batch()
+    assert sink.committed() == ["a", "b"]
+    assert not sink.is_held_up()
+
+
 def test_second_driver_shuts_out_the_first(make_sink: Callable[..., Sink]) -> None:
     sink = make_sink()
     first = sink.driver

@@ -13,6 +13,7 @@ import pytest
 
 from moldau.client import Admin, Consumer, NewTopic, Producer
 from moldau.pipelines import PipelineError, Pipelines, daemon
+from moldau.spark.hosting.machine.beats import InstanceState
 from moldau.spark.hosting.places import ApplicationPlaces
 from moldau.spark.runtime.processes import start_mark
 from moldau.testing import Broker
@@ -118,6 +119,25 @@ def test_a_small_pipeline_runs_without_spark_through_kills(deployment: Deploymen
         deployment.send(500)
         daemon.ensure_running(deployment.folder, deployment.bootstrap)
         deployment.wait_for_all()
+
+
+def test_a_run_that_a_lost_loop_has_stopped_is_started_again(deployment: Deployment) -> None:
+    # A loop whose broker has gone with its owner stops what runs, and cannot write that down.
+    loop = daemon.status(deployment.folder).pid
+    assert loop is not None
+    os.kill(loop, signal.SIGKILL)
+    places = ApplicationPlaces(deployment.folder / "tasks" / "evens")
+    (beat,) = places.beats(1)
+    places.signal(beat.run, stop=True)
+    eventually(
+        lambda: places.beats(1)[0].state is InstanceState.ENDED,
+        what="the end of the run",
+        seconds_max=SECONDS_MAX,
+    )
+    deployment.send(5)
+    daemon.ensure_running(deployment.folder, deployment.bootstrap)
+    deployment.wait_for_all()
+    assert places.beats(1)[0].run != beat.run
 
 
 def test_it_is_listed_stopped_and_continued(deployment: Deployment) -> None:

@@ -20,6 +20,7 @@ import argparse
 import logging
 import random
 import shutil
+import signal
 import sys
 import tempfile
 import threading
@@ -232,6 +233,9 @@ def main(argv: list[str] | None = None) -> int:
     )
     parser.add_argument("--keep", action="store_true", help="keep the folder with all logs")
     options = parser.parse_args(argv)
+    # Ends all of it, also where a shell has let background jobs ignore Ctrl-C.
+    for each in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(each, signal.default_int_handler)
     seed = random.randrange(2**32) if options.seed is None else options.seed
     # That a broker cannot be reached while it is dead is no news.
     logging.getLogger("moldau").setLevel(logging.ERROR)

@@ -208,13 +208,13 @@ class _Deployment:
 
 
 def look(server: ConnectServer, folder: ControlFolder) -> supervision.Seen:
-    """The processes of a deployment that run now."""
+    """The processes of a deployment that run now; of Spark once it answers."""
     from moldau.spark.runtime.processes import is_running
     from moldau.spark.runtime.state_files import read_state
 
     state = read_state(server.places)
     spark = None
-    if state is not None and is_running(state.pid, state.mark):
+    if state is not None and state.ready and is_running(state.pid, state.mark):
         spark = state.pid
     loop = None
     if folder.is_locked():

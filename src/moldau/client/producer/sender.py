@@ -262,7 +262,7 @@ class Sender:
             picture=self._cluster.metadata,
             acks=settings.acks,
             timeout_ms=settings.request_timeout_ms,
-            transactional_id=settings.transactional_id,
+            transactional_id=None if txn is None else txn.status.transactional_id,
             is_v2=txn is None or txn.status.is_v2,
         )
         self._nodes.on_sent(node_id)

@@ -68,6 +68,13 @@ class TransactionCalls:
         with spent(self._metrics, "txn-init"):
             await self._finish(self._required().initialize(), timeout)
 
+    async def begin_as(self, transactional_id: str) -> None:
+        """Begin a transaction of this id, whatever the producer had before."""
+        with self._accumulator.lock:
+            self._required().start_over(transactional_id)
+        await self.init(None)
+        await self.begin()
+
     async def begin(self) -> None:
         with spent(self._metrics, "txn-begin"):
             self._required().begin()

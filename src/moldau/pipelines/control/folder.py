@@ -95,6 +95,8 @@ class ControlFolder:
         self._heartbeat = self.path / "control.json"
         self._deployment = self.path / "deployment.json"
         self._cluster = self.path / "cluster.json"
+        # The loop asks twice a second for what nearly never changes.
+        self._fields_read: tuple[tuple[int, int], dict[str, Any]] | None = None
 
     def make(self) -> None:
         for folder in (self.path, self.logs, self.checkpoints):
@@ -161,8 +163,13 @@ class ControlFolder:
             _write(self._deployment, fields | {"keep_server": keep})
 
     def _deployment_fields(self) -> dict[str, Any]:
+        state = _state_of(self._deployment)
+        if self._fields_read is not None and self._fields_read[0] == state:
+            return self._fields_read[1]
         fields = _read(self._deployment)
         if fields is not None and "id" in fields:
+            # Read after its state was: if it was replaced in between, it is read again.
+            self._fields_read = None if state is None else (state, fields)
             return fields
         self.make()
         made = self._deployment.with_name(f"deployment.{os.getpid()}.new")
@@ -220,6 +227,15 @@ def _is_locked(path: Path) -> bool:
         return True
     lock.release()
     return False
+
+
+def _state_of(path: Path) -> tuple[int, int] | None:
+    """Another one for a file that was replaced; None without a file."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns
 
 
 def _read(path: Path) -> dict[str, Any] | None:

@@ -123,12 +123,14 @@ class Sessions:
         """Raises where the server cannot be asked."""
         queries = self._queries.get(name, [])
         try:
-            active = tuple(bool(query.isActive) for query in queries)
+            # `isActive` and `status` would each ask for the same.
+            found = [query._fetch_status() for query in queries]
+            active = tuple(bool(each.is_active) for each in found)
             errors = [
                 query.exception() for query, runs in zip(queries, active, strict=True) if not runs
             ]
             progress = queries[0].lastProgress if queries else None
-            activity = str(queries[0].status["message"]) if queries else None
+            activity = str(found[0].status_message) if found else None
         except Exception as error:
             if is_gone(error):
                 return Look((False,), None, None)

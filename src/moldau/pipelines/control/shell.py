@@ -119,13 +119,14 @@ class ControlLoop:
         return registry
 
     def _beat(self) -> None:
+        mark = start_mark(os.getpid()) or ""
         while True:
             published = self._published
             try:
                 self._folder.beat(
                     Heartbeat(
                         pid=os.getpid(),
-                        mark=start_mark(os.getpid()) or "",
+                        mark=mark,
                         at_ms=int(time.time() * 1000),
                         round_at_ms=published.round_at_ms,
                         started_at_ms=self._started_at_ms,

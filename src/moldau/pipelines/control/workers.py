@@ -139,7 +139,7 @@ class Workers:
 
     def reattach(self, status: StatusRecord) -> events.Reattached:
         if status.engine == TASK:
-            return events.Reattached(status.name, found=True)
+            return events.Reattached(status.name, found=self._tasks.goes_on(status))
         session_id = present(status.session_id, f"{status.name} has run in a session")
         found = self._sessions.reattach(status.name, self._url(), session_id, status.queries)
         if found:

@@ -33,7 +33,7 @@ from moldau.spark.columns.errors import RowError
 from moldau.spark.columns.inputs import rows_of
 from moldau.spark.columns.schema import pyarrow
 
-__all__ = ["PRODUCERS_IDLE_MAX", "ColumnWriter", "Prepared", "producers"]
+__all__ = ["PRODUCERS_IDLE_MAX", "ColumnWriter", "Prepared", "producers", "transactional_producers"]
 
 # In place of Kafka's own, where nothing was set. Rows come in bulk, not one by one; and a writer is
 # made for every batch of a query, while the transaction before it may still be ending.
@@ -48,6 +48,17 @@ PRODUCERS_IDLE_MAX: Final = 2
 #: producer id every time.
 producers: Final = ClientCache(
     Producer, lambda producer: producer.close(0), idle_max=PRODUCERS_IDLE_MAX, shared=False
+)
+# Until the first writer says for which transactional id it is.
+_ANY_ID: Final = "moldau-columns"
+#: Producers whose transaction is prepared, so that somebody else ends it. The next writer begins
+#: with a new epoch, of whatever transactional id, and needs no connections, no metadata and, for
+#: an id that the producer had before, no coordinator.
+transactional_producers: Final = ClientCache(
+    lambda settings: Producer({**settings, "transactional.id": _ANY_ID}),
+    lambda producer: producer.close(0),
+    idle_max=PRODUCERS_IDLE_MAX,
+    shared=False,
 )
 
 
@@ -84,10 +95,8 @@ class ColumnWriter:
         self._settings = settings
         self._transactional_id = transactional_id
         self._default_topic = default_topic
-        if transactional_id is None:
-            self._producer = producers.take(settings)
-        else:
-            self._producer = Producer({**settings, "transactional.id": transactional_id})
+        self._cache = producers if transactional_id is None else transactional_producers
+        self._producer = self._cache.take(settings)
         self._core = self._producer._core
         self._failure: Exception | None = None
         self._places: dict[str, Place] = {}
@@ -100,9 +109,9 @@ class ColumnWriter:
             digests=transactional_id is not None, ignore_keys=found.partitioner_ignore_keys
         )
         if transactional_id is not None:
+            self._core.keeps_transaction = False
             try:
-                self._producer.init_transactions()
-                self._producer.begin_transaction()
+                self._producer._thread.call(self._core.transaction_calls.begin_as(transactional_id))
             except BaseException:
                 self._producer.close(0)
                 raise
@@ -311,14 +320,22 @@ class ColumnWriter:
             self._let_go()
 
     def _let_go(self) -> None:
-        if self._transactional_id is None and self._failure is None and self._has_sent_all:
-            producers.give_back(self._settings, self._producer)
+        if self._failure is None and self._has_sent_all and self._needs_no_end:
+            self._cache.give_back(self._settings, self._producer)
         else:
             self._producer.close(0 if self._failure is not None else _CLOSE_S)
 
     @property
     def _has_sent_all(self) -> bool:
         return not self._core.accumulator.has_incomplete and not self._core.path.closed
+
+    @property
+    def _needs_no_end(self) -> bool:
+        """Whether there is no transaction, or none that this producer would have to end."""
+        if self._transactional_id is None:
+            return True
+        manager = self._core.transactions
+        return self._core.keeps_transaction and manager is not None and manager.can_start_over
 
     def __enter__(self) -> ColumnWriter:
         return self

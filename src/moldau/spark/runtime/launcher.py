@@ -4,7 +4,8 @@ Spark puts `pyspark.zip` first on the path of every Python process that it start
 that archive is not compiled: each process compiles all of it again, which takes a second of a core
 where the installed package, of which the archive is a copy, takes a third of that. A busy machine
 does not get that done within the ten seconds that Spark gives the reader of a stream to start. So
-the server is given a launcher that takes the archive off the path. It also takes the token off the
+the server is given a launcher that takes the archive off the path, and that has processes which
+Spark waits for connect at once (see `connecting`). It also takes the token off the
 address that Spark gives to the workers of `foreachBatch`, which they print; it is in their
 environment as well, where PySpark looks for it.
 
@@ -17,6 +18,8 @@ from __future__ import annotations
 import os
 import shlex
 from pathlib import Path
+
+from moldau.spark.runtime import connecting
 
 __all__ = ["install", "launcher_text"]
 
@@ -40,6 +43,10 @@ PYTHONPATH=${{left%:}}
 export PYTHONPATH
 case $SPARK_CONNECT_LOCAL_URL in
   *";token="*) export SPARK_CONNECT_LOCAL_URL="${{SPARK_CONNECT_LOCAL_URL%%;token=*}}" ;;
+esac
+case "${{PYTHON_WORKER_FACTORY_PORT:+$1 $2}}" in
+  "-m pyspark.daemon") ;;
+  "-m pyspark."*) exec {shlex.quote(python)} {shlex.quote(connecting.__file__)} "$@" ;;
 esac
 exec {shlex.quote(python)} "$@"
 """

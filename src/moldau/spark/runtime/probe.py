@@ -1,13 +1,16 @@
-"""Asks a Connect server for its version: the proof that it answers, not only that it listens."""
+"""Asks a Connect server something: the proof that it answers, not only that it listens."""
 
 from __future__ import annotations
 
 import socket
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
 from moldau.spark.runtime.errors import require
 
-__all__ = ["USER_ID", "answers", "authorization", "listens"]
+__all__ = ["USER_ID", "answers", "authorization", "listens", "responds"]
 
 USER_ID = "moldau"
 
@@ -29,8 +32,6 @@ def answers(host: str, port: int, *, seconds_max: float, token: str | None = Non
     """Spark's version, or None if there is no answer in time."""
     grpc = require("grpc")
     messages = require("pyspark.sql.connect.proto.base_pb2")
-    service = require("pyspark.sql.connect.proto.base_pb2_grpc")
-    address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     session = str(uuid.uuid4())
     user = messages.UserContext(user_id=USER_ID)
     question = messages.AnalyzePlanRequest(
@@ -38,8 +39,7 @@ def answers(host: str, port: int, *, seconds_max: float, token: str | None = Non
         user_context=user,
         spark_version=messages.AnalyzePlanRequest.SparkVersion(),
     )
-    with grpc.insecure_channel(address, options=[("grpc.enable_http_proxy", 0)]) as channel:
-        stub = service.SparkConnectServiceStub(channel)
+    with _stub(host, port) as stub:
         try:
             proof = authorization(token)
             answer = stub.AnalyzePlan(question, timeout=seconds_max, metadata=proof)
@@ -49,3 +49,27 @@ def answers(host: str, port: int, *, seconds_max: float, token: str | None = Non
         except grpc.RpcError:
             return None
     return str(answer.spark_version.version)
+
+
+def responds(host: str, port: int, *, seconds_max: float, token: str | None = None) -> bool:
+    """Whether it answers at all. It is asked to release a session that it does not have, which
+    costs it nothing, where any other question has a session made for it."""
+    grpc = require("grpc")
+    messages = require("pyspark.sql.connect.proto.base_pb2")
+    user = messages.UserContext(user_id=USER_ID)
+    question = messages.ReleaseSessionRequest(session_id=str(uuid.uuid4()), user_context=user)
+    with _stub(host, port) as stub:
+        try:
+            stub.ReleaseSession(question, timeout=seconds_max, metadata=authorization(token))
+        except grpc.RpcError:
+            return False
+    return True
+
+
+@contextmanager
+def _stub(host: str, port: int) -> Iterator[Any]:
+    grpc = require("grpc")
+    service = require("pyspark.sql.connect.proto.base_pb2_grpc")
+    address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    with grpc.insecure_channel(address, options=[("grpc.enable_http_proxy", 0)]) as channel:
+        yield service.SparkConnectServiceStub(channel)

@@ -121,8 +121,7 @@ class ConnectServer:
     def answers(self, *, seconds_max: float = ANSWER_SECONDS) -> bool:
         """Whether it also answers a request, which a server that hangs does not."""
         host, port = address_of(self.state.url)
-        version = probe.answers(host, port, seconds_max=seconds_max, token=self.token)
-        return version is not None
+        return probe.responds(host, port, seconds_max=seconds_max, token=self.token)
 
     def status(self) -> dict[str, Any]:
         """For people and scripts; `running` is False where there is no server."""

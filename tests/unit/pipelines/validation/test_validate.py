@@ -160,6 +160,7 @@ def test_what_spark_accepts_is_accepted(tmp_path: Path, sql: str) -> None:
         ("id", ["column 'id' has no type"]),
         ("id STRING,", ["expected a column after ',', found the end of the statement"]),
         ("a DUBLE, b ARRAY<STRNG>", ["unknown type 'DUBLE'", "unknown type 'STRNG'"]),
+        ("a INT, b STRUCT<a: INT>, a STRING", ["there is a column 'a' already"]),
         ("a DECIMAL(40, 2)", ["a decimal has at most 38 digits"]),
         ("_key STRING", ["'_key' is the name of a column that every record has"]),
         ("`a b` INT COMMENT 'x', c: STRUCT<d: DECIMAL(10, 2), e MAP<STRING, ARRAY<INT>>>", []),

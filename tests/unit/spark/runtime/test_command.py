@@ -112,6 +112,7 @@ def test_java_takes_little_memory_and_has_one_collector(
     options = conf["spark.driver.extraJavaOptions"].split()
     assert [each for each in options if each.endswith("GC")] == collectors
     assert ("-Xms64m" in options) == (master != "yarn")
+    assert ("-XX:-UsePerfData" in options) == (master != "yarn")
 
 
 def test_a_connector_that_the_user_brings_is_known() -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -75,6 +76,74 @@ def test_a_worker_does_not_get_the_token_in_what_it_prints(
         check=True,
     )
     assert done.stdout.strip() == left
+
+
+# In Spark's place: it is imported when the test says so.
+_SPARK = """
+import os, sys, time
+while not os.path.exists(os.environ["MAY_BE_IMPORTED"]):
+    time.sleep(0.01)
+"""
+_UTIL = """
+import struct
+def local_connect_and_auth(port, secret):
+    raise AssertionError("a second connection")
+"""
+_WORKER = """
+import json, os, sys
+from pyspark.util import local_connect_and_auth
+file, _ = local_connect_and_auth(int(os.environ["PYTHON_WORKER_FACTORY_PORT"]), "secret")
+file.write(json.dumps([__name__, sys.argv[1:], sys.path[0], os.getpid()]).encode())
+file.flush()
+"""
+
+
+def test_a_worker_connects_before_it_imports_anything(tmp_path: Path) -> None:
+    (tmp_path / "pyspark").mkdir()
+    for name, text in (("__init__", _SPARK), ("util", _UTIL), ("worker", _WORKER)):
+        (tmp_path / "pyspark" / f"{name}.py").write_text(text)
+    command = launcher.install(tmp_path / "python", sys.executable, tmp_path)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(30.0)
+        environ = {
+            **os.environ,
+            "PYTHONPATH": str(tmp_path),
+            "MAY_BE_IMPORTED": str(tmp_path / "may"),
+            "PYTHON_WORKER_FACTORY_PORT": str(server.getsockname()[1]),
+            "PYTHON_WORKER_FACTORY_SECRET": "secret",
+        }
+        started = subprocess.Popen(
+            [command, "-m", "pyspark.worker", "x"], env=environ, cwd=tmp_path
+        )
+        try:
+            connection, _ = server.accept()
+            with connection, connection.makefile("rwb") as file:
+                assert file.read(10) == b"\0\0\0\x06secret"
+                (tmp_path / "may").touch()
+                file.write(b"\0\0\0\x02ok")
+                file.flush()
+                told = json.loads(file.read())
+            assert told == ["__main__", ["x"], str(tmp_path), started.pid]
+            assert started.wait(30) == 0
+        finally:
+            started.kill()
+            started.wait()
+
+
+def test_a_worker_that_nobody_waits_for_is_run_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "pyspark").mkdir()
+    for name, text in (("__init__", ""), ("util", _UTIL), ("daemon", "print('daemon')")):
+        (tmp_path / "pyspark" / f"{name}.py").write_text(text)
+    command = launcher.install(tmp_path / "python", sys.executable, tmp_path)
+    environ = {**os.environ, "PYTHONPATH": str(tmp_path), "PYTHON_WORKER_FACTORY_SECRET": "s"}
+    done = subprocess.run(
+        [command, "-m", "pyspark.daemon", "pyspark.worker"],
+        env=environ,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "daemon\n"
 
 
 def test_python_itself_where_nothing_may_be_executed(

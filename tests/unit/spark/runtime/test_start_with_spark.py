@@ -7,17 +7,21 @@ import re
 import signal
 import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from moldau import __version__
-from moldau.cli.brokers.start_with_spark import spark_address
+from moldau.cli.brokers.start_with_spark import look, spark_address
 from moldau.cli.support.failures import Failure
 from moldau.client import Admin
 from moldau.pipelines import daemon
+from moldau.pipelines.control.folder import ControlFolder
+from moldau.spark.runtime.machine.settings import ServerState
 from moldau.spark.runtime.processes import start_mark
 from moldau.spark.runtime.server import ConnectServer
+from moldau.spark.runtime.state_files import write
 from support.processes import free_port
 from support.small_spark import MOLDAU, install
 from support.waiting import eventually
@@ -226,6 +230,19 @@ def test_what_is_killed_is_started_again_and_reported(deployment: Deployment) ->
     # One line for each event, and no second banner.
     assert deployment.shown.count(f"Moldau {__version__} is up.") == 1
     assert deployment.stop() == 0
+
+
+def test_spark_that_only_begins_to_start_is_not_up(tmp_path: Path) -> None:
+    server, folder = ConnectServer(tmp_path), ControlFolder(tmp_path)
+    mark = start_mark(os.getpid())
+    assert mark is not None
+    state = ServerState(
+        pid=os.getpid(), mark=mark, url="sc://127.0.0.1:1", master="local", log="log"
+    )
+    write(server.places.state, state.to_json())
+    assert look(server, folder).spark is None
+    write(server.places.state, replace(state, ready=True).to_json())
+    assert look(server, folder).spark == os.getpid()
 
 
 def test_spark_that_was_stopped_stays_down_until_it_is_started(deployment: Deployment) -> None:

@@ -35,11 +35,11 @@ from moldau.spark.sink.machine.protocol import (
 
 PREFIX = "sink"
 QUERY = "query"
-# By batch and task; a task without rows opens no transaction.
+# By batch and task; a task without rows opens no transaction. The last batch has only one.
 INPUT = {
     batch: {0: [f"{batch}a", f"{batch}b"], 1: [] if batch == 1 else [f"{batch}c"], 2: [f"{batch}d"]}
     for batch in range(3)
-}
+} | {3: {0: [], 1: ["3a", "3b"]}}
 Action = Callable[[], Any]
 Actor = Generator[Action, Any, Any]
 

@@ -163,6 +163,18 @@ class TransactionStatus:
         """A transaction has ended."""
         self.transition_to(State.INITIALIZING if self.bump_required else State.READY)
         self.bump_required = False
+        self._forget_transaction()
+
+    def start_over(self, transactional_id: str) -> None:
+        """As a new producer with this id. What is open is left as it is, for somebody else."""
+        # Not one of the transitions of one producer's life, which Java's table has, too.
+        self.state = State.UNINITIALIZED
+        self.last_error = None
+        self.transactional_id = transactional_id
+        self.producer_id = NO_ID
+        self._forget_transaction()
+
+    def _forget_transaction(self) -> None:
         self.started = False
         self.new_partitions.clear()
         self.pending_partitions.clear()

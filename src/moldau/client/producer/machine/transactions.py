@@ -61,6 +61,24 @@ class TransactionManager:
         self.status.transition_to(State.INITIALIZING)
         return self._start(self._make.init(NO_ID))
 
+    @property
+    def can_start_over(self) -> bool:
+        """Whether nothing is under way, and nothing that failed would have to be made up for."""
+        status = self.status
+        return (
+            not self.has_requests
+            and not status.bump_required
+            and (status.pending is None or status.pending.acknowledged)
+            and status.state in (State.UNINITIALIZED, State.READY, State.IN_TRANSACTION)
+        )
+
+    def start_over(self, transactional_id: str) -> None:
+        """Be a new producer with this id, which begins with `initialize`. A transaction that is
+        open, with all its records acknowledged, is left to somebody else."""
+        self.status.require_transactional()
+        self.status.refuse_pending("start_over")
+        self.status.start_over(transactional_id)
+
     def begin(self) -> None:
         self.status.require_transactional()
         self.status.refuse_pending("begin_transaction")

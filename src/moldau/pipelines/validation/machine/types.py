@@ -120,8 +120,12 @@ def columns_of(text: str) -> tuple[list[Column] | None, list[Problem]]:
     names: list[Column] = []
     try:
         while cursor.next.kind != "end":
+            token, known = cursor.next, len(names)
             try:
                 _take_column(cursor, names)
+                if names[known] in names[:known]:
+                    message = f"there is a column {str(names[known])!r} already"
+                    problems.append(Problem.at(token, message))
                 if cursor.next.kind != "end":
                     cursor.expect_sign(",")
                     if cursor.next.kind == "end":

@@ -6,8 +6,8 @@ transactional id `<prefix>-<partition id>`, and leaves it open. The driver
 1. opens an attempt (`open_attempt`) before the tasks of every batch: it takes the id and epoch of
    `<prefix>-coordinator` (the token), which shuts out every earlier driver; it brings the last
    decision to its end; and it aborts what earlier attempts left open.
-2. commits (`commit`): it makes sure that all transactions are still open, writes the decision that
-   names them in a transaction of the token's, and then commits each of them.
+2. commits (`commit`): it makes sure that all transactions are still open if there are several,
+   writes the decision that names them in a transaction of the token's, and then commits each.
 3. or gives up (`abort`).
 
 These are generators: they yield what is to be done and are sent what came of it, so that a test can
@@ -376,7 +376,11 @@ def _check_rerun(state: BatchState, results: Iterable[TaskResult]) -> None:
 def commit(decision: Decision, prefix: str) -> Generator[Step, Any, None]:
     """Both phases. Raises BatchLostError; then the batch has to run again."""
     transactions = tuple(_transactions(decision.parts))
-    gone: frozenset[str] = yield StillOpen(transactions)
+    # What one part lost is lost as a whole, before a decision as well as after it: only of several
+    # must none be committed that had to wait for another.
+    gone: frozenset[str] = frozenset()
+    if len(transactions) > 1:
+        gone = yield StillOpen(transactions)
     if gone:
         raise BatchLostError(
             f"{_lost(decision, gone)} before the batch was committed; nothing of it is, and it "
