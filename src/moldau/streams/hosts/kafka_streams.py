@@ -7,29 +7,31 @@ import threading
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from moldau.client.metrics import KafkaMetric, MetricName
 from moldau.collecting import collecting_rarely
 from moldau.streams.errors import StreamsError
 from moldau.streams.hosts.instance import Instance, UncaughtExceptionHandler
-from moldau.streams.hosts.queries import (
-    KeyQueryMetadata,
-    LagInfo,
-    LocalStore,
-    Queries,
-    StreamsMetadata,
-)
 from moldau.streams.hosts.restoring import RestoreListener, StandbyUpdateListener
 from moldau.streams.hosts.settings import StreamsSettings
-from moldau.streams.hosts.store_queries import run_query
 from moldau.streams.hosts.stream_thread import StreamThread, ThreadMetadata
 from moldau.streams.machine.lifecycle import State, StateListener
-from moldau.streams.machine.store_queries import StateQueryRequest, StateQueryResult
 from moldau.streams.serdes import SerdeLike
 from moldau.streams.topology.topology import Topology
+
+if TYPE_CHECKING:
+    from moldau.streams.hosts.queries import (
+        KeyQueryMetadata,
+        LagInfo,
+        LocalStore,
+        Queries,
+        StreamsMetadata,
+    )
+    from moldau.streams.machine.store_queries import StateQueryRequest, StateQueryResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,6 @@ class KafkaStreams:
         self, topology: Topology, config: Mapping[str, Any] | None = None, **settings: Any
     ) -> None:
         self.instance = Instance(topology, StreamsSettings.of(config, settings))
-        self.queries = Queries(self.instance)
         self._signalled = False
 
     @property
@@ -242,7 +243,14 @@ class KafkaStreams:
             },
         }
 
-    # Queries.
+    # Queries. Their modules are imported by the first one: most applications answer none.
+
+    @cached_property
+    def queries(self) -> Queries:
+        """Reads the stores of this instance."""
+        from moldau.streams.hosts.queries import Queries
+
+        return Queries(self.instance)
 
     def store(
         self, name: str, *, stale: bool = False, partitions: Collection[int] | None = None
@@ -264,6 +272,8 @@ class KafkaStreams:
         >>> request = StateQueryRequest(store="counts", query=KeyQuery("hello"))
         >>> print(streams.query(request).only_partition_result)
         """
+        from moldau.streams.hosts.store_queries import run_query
+
         return run_query(self.queries, request)
 
     def query_metadata_for_key(

@@ -10,9 +10,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from moldau.client import Admin, OffsetSpec
 from moldau.client.topics import TopicPartition
 from moldau.streams.errors import InvalidStateStoreError
+from moldau.streams.hosts.administration import Administration
 from moldau.streams.hosts.hosted_task import HostedTask, Stage
 from moldau.streams.hosts.partitioning import default_partition
 from moldau.streams.hosts.stream_thread import StreamThread
@@ -34,7 +34,7 @@ class QueryHost(Protocol):
     def threads(self) -> list[StreamThread]: ...
 
     @property
-    def admin(self) -> Admin: ...
+    def admin(self) -> Administration: ...
 
     @property
     def global_stores(self) -> Mapping[str, Any]: ...
@@ -311,10 +311,10 @@ class Queries:
             for task in [*thread.tasks.active.values(), *thread.tasks.standbys.values()]:
                 for log in task.logs:
                     positions[log.partition] = log.store, log.position
-        ends = self.host.admin.list_offsets(dict.fromkeys(positions, OffsetSpec.latest()))
+        ends = self.host.admin.end_offsets(positions)
         found: dict[str, dict[int, LagInfo]] = {}
         for key, (store, position) in positions.items():
-            found.setdefault(store, {})[key.partition] = LagInfo(position, ends[key].offset)
+            found.setdefault(store, {})[key.partition] = LagInfo(position, ends[key])
         return found
 
 

@@ -9,9 +9,9 @@ from moldau.streams.errors import InvalidStateStoreError
 from moldau.streams.hosts.hosted_task import HostedTask, Stage
 from moldau.streams.hosts.queries import QUERY_TIMEOUT_S, Queries
 from moldau.streams.hosts.stream_thread import StreamThread
+from moldau.streams.machine.position import Position
 from moldau.streams.machine.store_queries import (
     FailureReason,
-    Position,
     PositionBound,
     QueryResult,
     StateQueryRequest,

@@ -12,7 +12,6 @@ from moldau.streams.serdes import SerdeLike, serde
 from moldau.streams.stores.base import StoreBuilder
 from moldau.streams.topology.assembly import Assembly
 from moldau.streams.topology.describe import describe
-from moldau.streams.topology.picture import draw
 
 
 class Topology:
@@ -157,6 +156,9 @@ class Topology:
 
         `rates` are records per second by the name of a node; `KafkaStreams.svg` has them.
         """
+        # Here, since hardly anybody draws.
+        from moldau.streams.topology.picture import draw
+
         return draw(self.assembly, rates or {})
 
     def describe(self) -> str:
