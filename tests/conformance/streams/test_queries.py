@@ -190,12 +190,12 @@ def test_http_says_what_is_wrong(two: Two, path: str, status: int, message: str)
 
 
 def test_stores_that_cannot_be_queried(two: Two) -> None:
-    with pytest.raises(InvalidStateStoreError, match="does not exist in the topology"):
+    with pytest.raises(InvalidStateStoreError, match="no such store is registered in the topology"):
         two.streams[0].store("nowhere")
     unstarted = KafkaStreams(
         topology("x-"), application_id="unstarted", bootstrap_servers="127.0.0.1:1"
     )
-    with pytest.raises(InvalidStateStoreError, match="is not running"):
+    with pytest.raises(InvalidStateStoreError, match="has not been started"):
         unstarted.store("counts")
 
 

@@ -323,7 +323,7 @@ def test_the_time_of_test_topics_advances() -> None:
         assert found.read_key_values_to_map() == {"a": "7", "b": "6"}
         assert found.is_empty()
         assert list(driver.all_state_stores()) == ["rows"]
-        with pytest.raises(ValueError, match="Negative"):
+        with pytest.raises(ValueError, match="advance must be positive"):
             topic.advance_time(-1)
 
 

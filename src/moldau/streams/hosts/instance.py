@@ -12,7 +12,7 @@ from typing import Any
 import moldau
 from moldau.client.metrics import Metrics
 from moldau.client.topics import TopicPartition
-from moldau.streams.errors import StreamsError
+from moldau.streams.errors import StreamsError, TopologyError
 from moldau.streams.hosts.administration import Administration
 from moldau.streams.hosts.global_stores import GlobalStores
 from moldau.streams.hosts.internal_topics import ensure_topics
@@ -56,7 +56,10 @@ class Instance:
             check_names(topology.assembly)
         self.plan = plan_of(topology.assembly, settings.application_id)
         if not self.plan.subtopologies and not self.plan.global_topics:
-            raise StreamsError("the topology has no source: it has nothing to read")
+            raise TopologyError(
+                "Topology has no stream threads and no global threads, must subscribe to at least "
+                "one source topic or global table."
+            )
         on_disk = values["default.dsl.store"] != "in_memory"
         self.directory = StateDirectory(settings.state_dir, on_disk=on_disk)
         self.metrics = Metrics()
@@ -316,10 +319,6 @@ class Instance:
         return found
 
     # For queries.
-
-    @property
-    def is_queryable(self) -> bool:
-        return self.state.is_running_or_rebalancing
 
     @property
     def global_stores(self) -> Mapping[str, Any]:

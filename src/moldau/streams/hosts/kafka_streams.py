@@ -19,7 +19,7 @@ from moldau.streams.hosts.instance import Instance, UncaughtExceptionHandler
 from moldau.streams.hosts.restoring import RestoreListener, StandbyUpdateListener
 from moldau.streams.hosts.settings import StreamsSettings
 from moldau.streams.hosts.stream_thread import StreamThread, ThreadMetadata
-from moldau.streams.machine.lifecycle import State, StateListener
+from moldau.streams.machine.lifecycle import NOT_STARTED, State, StateListener
 from moldau.streams.serdes import SerdeLike
 from moldau.streams.topology.topology import Topology
 
@@ -103,7 +103,10 @@ class KafkaStreams:
 
     def start(self) -> None:
         """Create internal topics, fill global stores, and start the threads."""
-        self._require_created("The client is either already started or already stopped")
+        if self.state is not State.CREATED:
+            raise StreamsError(
+                "The client is either already started or already stopped, cannot re-start"
+            )
         self.instance.start()
 
     def run(self) -> None:
@@ -141,6 +144,8 @@ class KafkaStreams:
         Without `leave_group` the group keeps this instance's tasks for it, until the session
         timeout.
         """
+        if timeout is not None and timeout < 0:
+            raise ValueError("Timeout can't be negative.")
         if self.state in (State.PENDING_ERROR, State.ERROR):
             return self.instance.wait_for_end(timeout)
         return self.instance.finish(
@@ -211,8 +216,12 @@ class KafkaStreams:
 
     def client_instance_ids(self, timeout: float) -> ClientInstanceIds:
         """The ids under which the cluster knows the metrics of this instance's clients."""
+        if timeout < 0:
+            raise ValueError("The timeout cannot be negative.")
+        if self.state is State.CREATED:
+            raise StreamsError(f"{NOT_STARTED}.")
         if not self.state.is_running_or_rebalancing:
-            raise StreamsError(f"KafkaStreams is not running. Current state is: {self.state.name}")
+            raise StreamsError(f"KafkaStreams has been stopped ({self.state.name}).")
         consumers, producers = {}, {}
         for thread in self.threads:
             consumer, producer = thread.client_instance_ids(timeout)

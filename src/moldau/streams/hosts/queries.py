@@ -16,6 +16,7 @@ from moldau.streams.hosts.administration import Administration
 from moldau.streams.hosts.hosted_task import HostedTask, Stage
 from moldau.streams.hosts.partitioning import default_partition
 from moldau.streams.hosts.stream_thread import StreamThread
+from moldau.streams.machine.lifecycle import State
 from moldau.streams.machine.placement import HostTasks, Placed
 from moldau.streams.machine.subtopologies import Plan, SubTopology, TaskId
 from moldau.streams.serdes import SerdeLike, serde
@@ -46,7 +47,7 @@ class QueryHost(Protocol):
     def placements(self) -> list[Placed]: ...
 
     @property
-    def is_queryable(self) -> bool: ...
+    def state(self) -> State: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,11 +177,8 @@ class Queries:
     ) -> LocalStore:
         """A store by name; `stale` also reads restoring and standby tasks. Of `partitions` alone,
         if they are given."""
+        self.host.state.check_queryable()
         self.subtopology(name)
-        if not self.host.is_queryable:
-            raise InvalidStateStoreError(
-                f"Cannot get state store {name}: the application is not running"
-            )
         return LocalStore(self, name, stale, partitions)
 
     def subtopology(self, name: str) -> SubTopology | None:
@@ -190,7 +188,9 @@ class Queries:
         for each in self.host.plan.subtopologies:
             if name in each.stores:
                 return each
-        raise InvalidStateStoreError(f"The state store, {name}, does not exist in the topology.")
+        raise InvalidStateStoreError(
+            f"Cannot get state store {name} because no such store is registered in the topology."
+        )
 
     def read(self, name: str, read: Read, *, stale: bool = False) -> dict[int, Any]:
         """What `read` returns for the store of each local partition."""
@@ -236,6 +236,7 @@ class Queries:
 
     def metadata_for_key(self, name: str, key: Any, key_serde: SerdeLike) -> KeyQueryMetadata:
         """Which instance has a key of a store."""
+        self.host.state.check_queryable()
         partition = self.partition_of(name, key, key_serde)
         subtopology = self.subtopology(name)
         if subtopology is None:
@@ -252,10 +253,12 @@ class Queries:
 
     def all_metadata(self) -> list[StreamsMetadata]:
         """All instances that have an `application.server`."""
+        self.host.state.check_queryable()
         return [self._metadata(host, tasks) for host, tasks in sorted(self._hosts().items())]
 
     def metadata_for_store(self, name: str) -> list[StreamsMetadata]:
         """The instances that have a partition of a store."""
+        self.host.state.check_queryable()
         self.subtopology(name)
         return [
             each
@@ -311,6 +314,8 @@ class Queries:
             for task in [*thread.tasks.active.values(), *thread.tasks.standbys.values()]:
                 for log in task.logs:
                     positions[log.partition] = log.store, log.position
+        if not positions:
+            return {}
         ends = self.host.admin.end_offsets(positions)
         found: dict[str, dict[int, LagInfo]] = {}
         for key, (store, position) in positions.items():

@@ -6,7 +6,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from moldau.streams.machine.context import Processor
+from moldau.streams.errors import TopologyError
+from moldau.streams.machine.context import Processor, check_supplier
 from moldau.streams.machine.definitions import Partitioner, TimestampExtractor, TopicChooser
 from moldau.streams.serdes import SerdeLike, serde
 from moldau.streams.stores.base import StoreBuilder
@@ -58,7 +59,7 @@ class Topology:
 
         Stores that `supplier.stores()` returns, if there is one, are added and connected, too.
         """
-        self.assembly.add_processor(name, supplier, parents)
+        self.assembly.add_processor(name, check_supplier(supplier), parents)
         return self
 
     def add_sink(
@@ -88,6 +89,8 @@ class Topology:
 
     def connect_processor_and_state_stores(self, processor: str, *stores: str) -> Topology:
         """Let a processor use stores: connect_processor_and_state_stores("counter", "seen")."""
+        if not stores:
+            raise TopologyError("stateStoreNames cannot be empty")
         for store in stores:
             self.assembly.connect(processor, store)
         return self
@@ -114,7 +117,7 @@ class Topology:
             source=source,
             topic=topic,
             processor=processor,
-            supplier=supplier,
+            supplier=check_supplier(supplier),
             key_serde=serde(key_serde),
             value_serde=serde(value_serde),
             timestamp_extractor=timestamp_extractor,
@@ -138,6 +141,7 @@ class Topology:
         topology.add_read_only_state_store(key_value_store("rates"), source="rates-in",
                                            topic="rates", processor="update", supplier=Update)
         """
+        check_supplier(supplier)
         builder.logging = False
         self.assembly.add_source(
             source,
