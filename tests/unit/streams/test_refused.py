@@ -14,11 +14,13 @@ from moldau.streams import (
     KafkaStreams,
     KeyQuery,
     Materialized,
+    ProcessingError,
     Processor,
     Record,
     SessionWindows,
     SlidingWindows,
     StateQueryRequest,
+    StoreBuilder,
     StreamJoined,
     StreamsBuilder,
     StreamsError,
@@ -27,13 +29,19 @@ from moldau.streams import (
     TopologyError,
     TopologyTestDriver,
     UnlimitedWindows,
+    Window,
+    Windowed,
     key_value_store,
     lru_map,
     session_store,
     versioned_key_value_store,
     window_store,
 )
-from moldau.streams.errors import InvalidStateStoreError
+from moldau.streams.errors import (
+    InvalidStateStoreError,
+    StreamsNotStartedError,
+    UnknownStateStoreError,
+)
 from moldau.streams.hosts.settings import StreamsSettings
 
 TEXT: dict[str, Any] = {"key_serde": "string", "value_serde": "string"}
@@ -269,6 +277,52 @@ def test_an_output_that_was_read_to_its_end_is_empty() -> None:
             output.read_value()
 
 
+def text_stream(build: Callable[[Any], object]) -> Topology:
+    builder = StreamsBuilder()
+    build(builder.stream("in", **TEXT))
+    return builder.build()
+
+
+@pytest.mark.parametrize(
+    ("build", "message"),
+    [
+        (lambda stream: stream.to(lambda key, value, where: None), "Topic cannot be null."),
+        (
+            lambda stream: stream.map(lambda key, value: None),
+            "The provided KeyValueMapper returned null which is not allowed.",
+        ),
+    ],
+)
+def test_functions_that_return_nothing(build: Callable[[Any], object], message: str) -> None:
+    with (
+        TopologyTestDriver(text_stream(build)) as driver,
+        pytest.raises(ProcessingError) as refused,
+    ):
+        driver.input_topic("in").pipe_input("k", "v")
+    assert str(refused.value.__cause__) == message
+
+
+class NullSessions(Processor):
+    @staticmethod
+    def stores() -> list[StoreBuilder]:
+        return [session_store("sessions", retention=10, **TEXT)]
+
+    def process(self, record: Record[Any, Any]) -> None:
+        sessions = self.context.state_store("sessions")
+        with pytest.raises(ValueError, match=r"^sessionKey can't be null$"):
+            sessions.remove(None)
+        with pytest.raises(ValueError, match=r"^sessionKey\.key\(\) can't be null$"):
+            sessions.put(Windowed(None, Window(0, 1)), "value")
+        self.context.forward(record)
+
+
+def test_sessions_without_keys() -> None:
+    topology = text_stream(lambda stream: stream.process(NullSessions).to("out", **TEXT))
+    with TopologyTestDriver(topology) as driver:
+        driver.input_topic("in").pipe_input("k", "v")
+        assert driver.output_topic("out").read_value() == "v"
+
+
 NOT_STARTED = "KafkaStreams has not been started, you can retry after calling start()"
 
 
@@ -284,13 +338,13 @@ def test_calls_of_an_application_that_does_not_run(tmp_path: Path) -> None:
     ]
     query = StateQueryRequest(store="rows", query=KeyQuery("a"))
     for call in calls:
-        with pytest.raises(InvalidStateStoreError) as refused:
+        with pytest.raises(StreamsNotStartedError) as refused:
             call()
         assert str(refused.value) == NOT_STARTED
-    with pytest.raises(InvalidStateStoreError) as refused:
+    with pytest.raises(StreamsNotStartedError) as refused:
         streams.query(query)
     assert str(refused.value) == f"{NOT_STARTED}."
-    with pytest.raises(InvalidStateStoreError, match="Cannot get state store zz because no such"):
+    with pytest.raises(UnknownStateStoreError, match="Cannot get state store zz because no such"):
         streams.query(StateQueryRequest(store="zz", query=KeyQuery("a")))
     assert streams.all_local_store_partition_lags() == {}
     with pytest.raises(ValueError, match=r"^The timeout cannot be negative\.$"):

@@ -315,17 +315,28 @@ class TestInputTopic(Generic[K, V]):
         for record in records:
             self.pipe_record(record)
 
-    def pipe_values(self, values: Iterable[V], *, timestamp: int | None = None) -> None:
-        """Write several values without keys: topic.pipe_values(["one", "two"])."""
-        for value in values:
-            self.pipe_input(None, value, timestamp=timestamp)
+    def pipe_values(
+        self, values: Iterable[V], *, timestamp: int | None = None, advance_ms: int = 0
+    ) -> None:
+        """Write several values without keys: topic.pipe_values(["one", "two"]).
+
+        The first gets `timestamp`, each other one `advance_ms` more.
+        """
+        self.pipe_key_values(
+            ((None, value) for value in values), timestamp=timestamp, advance_ms=advance_ms
+        )
 
     def pipe_key_values(
-        self, pairs: Iterable[tuple[K, V]], *, timestamp: int | None = None
+        self,
+        pairs: Iterable[tuple[K | None, V]],
+        *,
+        timestamp: int | None = None,
+        advance_ms: int = 0,
     ) -> None:
-        """Write several records: topic.pipe_key_values([("a", 1)])."""
-        for key, value in pairs:
-            self.pipe_input(key, value, timestamp=timestamp)
+        """Write several records: topic.pipe_key_values([("a", 1), ("b", 2)], timestamp=5)."""
+        for number, (key, value) in enumerate(pairs):
+            at = None if timestamp is None else timestamp + number * advance_ms
+            self.pipe_input(key, value, timestamp=at)
 
 
 class TestOutputTopic(Generic[K, V]):

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         Queries,
         StreamsMetadata,
     )
+    from moldau.streams.machine.definitions import Partitioner
     from moldau.streams.machine.store_queries import StateQueryRequest, StateQueryResult
 
 
@@ -286,10 +287,19 @@ class KafkaStreams:
         return run_query(self.queries, request)
 
     def query_metadata_for_key(
-        self, store: str, key: Any, key_serde: SerdeLike = "string"
+        self,
+        store: str,
+        key: Any,
+        key_serde: SerdeLike = "string",
+        *,
+        partitioner: Partitioner | None = None,
     ) -> KeyQueryMetadata:
-        """Which instance has a key, by `application.server`."""
-        return self.queries.metadata_for_key(store, key, key_serde)
+        """Which instance has a key, by `application.server`.
+
+        `partitioner` is that of the store's input, if it is not the default; it gets `None` as the
+        value.
+        """
+        return self.queries.metadata_for_key(store, key, key_serde, partitioner)
 
     def streams_metadata_for_store(self, store: str) -> list[StreamsMetadata]:
         """The instances that have a partition of a store."""

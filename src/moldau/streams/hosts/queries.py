@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from moldau.client.topics import TopicPartition
-from moldau.streams.errors import InvalidStateStoreError
+from moldau.streams.errors import InvalidStateStoreError, UnknownStateStoreError
 from moldau.streams.hosts.administration import Administration
 from moldau.streams.hosts.hosted_task import HostedTask, Stage
 from moldau.streams.hosts.partitioning import default_partition
 from moldau.streams.hosts.stream_thread import StreamThread
+from moldau.streams.machine.definitions import Partitioner
 from moldau.streams.machine.lifecycle import State
 from moldau.streams.machine.placement import HostTasks, Placed
 from moldau.streams.machine.subtopologies import Plan, SubTopology, TaskId
@@ -188,7 +189,7 @@ class Queries:
         for each in self.host.plan.subtopologies:
             if name in each.stores:
                 return each
-        raise InvalidStateStoreError(
+        raise UnknownStateStoreError(
             f"Cannot get state store {name} because no such store is registered in the topology."
         )
 
@@ -226,6 +227,24 @@ class Queries:
             raise InvalidStateStoreError(f"the key {key!r} of store {name} has no bytes")
         return default_partition(data, self.partition_count(name))
 
+    def _partition_by(
+        self, partitioner: Partitioner, name: str, key: Any, key_serde: SerdeLike
+    ) -> int:
+        subtopology = self.subtopology(name)
+        topic = "" if subtopology is None else min(subtopology.inputs(self.host.partition_counts))
+        found = partitioner(topic, key, None, self.partition_count(name))
+        if found is None:
+            return self.partition_of(name, key, key_serde)
+        if isinstance(found, int):
+            return found
+        chosen = list(found)
+        if len(chosen) != 1:
+            raise ValueError(
+                "The partitions returned by StreamPartitioner#partitions method when used for "
+                "fetching KeyQueryMetadata for key should be a singleton set"
+            )
+        return chosen[0]
+
     def partition_count(self, name: str) -> int:
         """How many partitions a store has."""
         subtopology = self.subtopology(name)
@@ -234,10 +253,15 @@ class Queries:
         counts = self.host.partition_counts
         return max(counts.get(topic, 0) for topic in subtopology.inputs(counts))
 
-    def metadata_for_key(self, name: str, key: Any, key_serde: SerdeLike) -> KeyQueryMetadata:
+    def metadata_for_key(
+        self, name: str, key: Any, key_serde: SerdeLike, partitioner: Partitioner | None = None
+    ) -> KeyQueryMetadata:
         """Which instance has a key of a store."""
         self.host.state.check_queryable()
-        partition = self.partition_of(name, key, key_serde)
+        if partitioner is None:
+            partition = self.partition_of(name, key, key_serde)
+        else:
+            partition = self._partition_by(partitioner, name, key, key_serde)
         subtopology = self.subtopology(name)
         if subtopology is None:
             return KeyQueryMetadata(None, (), 0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from moldau.streams.errors import InvalidStateStoreError
+from moldau.streams.errors import InvalidStateStoreError, StreamsNotStartedError
 from moldau.streams.hosts.hosted_task import HostedTask, Stage
 from moldau.streams.hosts.queries import QUERY_TIMEOUT_S, Queries
 from moldau.streams.hosts.stream_thread import StreamThread
@@ -26,7 +26,7 @@ def run_query(queries: Queries, request: StateQueryRequest) -> StateQueryResult:
     host = queries.host
     subtopology = queries.subtopology(request.store)
     if host.state is State.CREATED:
-        raise InvalidStateStoreError(f"{NOT_STARTED}.")
+        raise StreamsNotStartedError(f"{NOT_STARTED}.")
     if not host.state.is_running_or_rebalancing:
         raise InvalidStateStoreError(
             f"KafkaStreams has been stopped ({host.state.name}). This instance can no longer serve "

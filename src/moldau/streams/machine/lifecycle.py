@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Final
 
-from moldau.streams.errors import InvalidStateStoreError, StreamsError
+from moldau.streams.errors import InvalidStateStoreError, StreamsError, StreamsNotStartedError
 
 NOT_STARTED: Final = "KafkaStreams has not been started, you can retry after calling start()"
 
@@ -39,7 +39,7 @@ class State(Enum):
     def check_queryable(self) -> None:
         """Raises InvalidStateStoreError unless stores can be looked for."""
         if self is State.CREATED:
-            raise InvalidStateStoreError(NOT_STARTED)
+            raise StreamsNotStartedError(NOT_STARTED)
         if not self.is_running_or_rebalancing:
             raise InvalidStateStoreError(f"KafkaStreams is not running. State is {self.name}.")
 
