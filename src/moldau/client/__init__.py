@@ -121,15 +121,11 @@ __all__ = [
 ]
 
 _MODULES = {
-    "admin": (
-        "Admin",
-        "AlterConfigOp",
-        "AsyncAdmin",
-        "ConfigResource",
-        "NewPartitions",
-        "NewTopic",
-        "OffsetSpec",
-    ),
+    "admin.asynchronous": ("AsyncAdmin",),
+    "admin.blocking": ("Admin",),
+    "admin.config_values": ("AlterConfigOp", "ConfigResource"),
+    "admin.partition_values": ("OffsetSpec",),
+    "admin.topic_values": ("NewPartitions", "NewTopic"),
     "consumer": (
         "AsyncConsumer",
         "Consumer",

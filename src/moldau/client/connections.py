@@ -38,7 +38,6 @@ from moldau.peers.channel import (
 from moldau.peers.machine.backoff import RandomSource
 from moldau.peers.node_channel import ChannelSettings, NodeChannel, NodeTransport
 from moldau.peers.security import PLAINTEXT, ConnectionSecurity, SecurityByListener
-from moldau.security.tls import client_context
 from moldau.wire.errors import ErrorCode
 
 __all__ = ["LANE_COORDINATOR", "LANE_DEFAULT", "LANE_FETCH", "Connections", "node_transport"]
@@ -84,10 +83,12 @@ def _security(settings: NetworkSettings) -> SecurityByListener:
     tls, login = None, None
     try:
         if settings.security_protocol in ("SSL", "SASL_SSL"):
+            # These are imported here, since other clients need not import them.
+            from moldau.security.tls import client_context
+
             context = client_context(settings.security)
             tls = lambda: context  # noqa: E731
         if settings.security_protocol.startswith("SASL_"):
-            # Here, since other clients need not import it.
             from moldau.peers.sasl_login import sasl_login
             from moldau.security.logins import login_of
 

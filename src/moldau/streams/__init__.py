@@ -1,16 +1,17 @@
 """Kafka Streams for Python: streams, tables, joins, windows and processors.
 
 A program builds a topology; a host runs it. `TopologyTestDriver` runs it in a test, `KafkaStreams`
-on a cluster. The latter is imported when it is first used: a test does not pay for the clients.
+on a cluster. These, and queries, are imported when they are first used: a test does not pay for the
+clients, nor an application for the test driver.
 """
 
 from __future__ import annotations
 
 import gc
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from moldau.streams.errors import ProcessingError, StreamsError, TopologyError
-from moldau.streams.hosts.driver import TestInputTopic, TestOutputTopic, TopologyTestDriver
 from moldau.streams.machine.context import Processor, ProcessorContext, PunctuationType
 from moldau.streams.machine.error_handlers import (
     DeadLetter,
@@ -26,23 +27,7 @@ from moldau.streams.machine.extractors import (
     wall_clock_timestamp,
 )
 from moldau.streams.machine.lifecycle import State, UncaughtExceptionResponse
-from moldau.streams.machine.store_queries import (
-    FailureReason,
-    KeyQuery,
-    MultiVersionedKeyQuery,
-    Position,
-    PositionBound,
-    QueryResult,
-    RangeQuery,
-    StateQueryRequest,
-    StateQueryResult,
-    TimestampedKeyQuery,
-    TimestampedRangeQuery,
-    VersionedKeyQuery,
-    VersionedRecord,
-    WindowKeyQuery,
-    WindowRangeQuery,
-)
+from moldau.streams.machine.position import Position
 from moldau.streams.records import Record, RecordContext, ValueAndTimestamp, Window, Windowed
 from moldau.streams.serdes import ListSerde, Serde, SimpleSerde
 from moldau.streams.stores.base import (
@@ -83,7 +68,24 @@ from moldau.streams.windows import (
 )
 
 if TYPE_CHECKING:
+    from moldau.streams.hosts.driver import TestInputTopic, TestOutputTopic, TopologyTestDriver
     from moldau.streams.hosts.kafka_streams import KafkaStreams
+    from moldau.streams.machine.store_queries import (
+        FailureReason,
+        KeyQuery,
+        MultiVersionedKeyQuery,
+        PositionBound,
+        QueryResult,
+        RangeQuery,
+        StateQueryRequest,
+        StateQueryResult,
+        TimestampedKeyQuery,
+        TimestampedRangeQuery,
+        VersionedKeyQuery,
+        VersionedRecord,
+        WindowKeyQuery,
+        WindowRangeQuery,
+    )
 
 __all__ = [
     "PUT_RETURN_CODE_NOT_PUT",
@@ -161,19 +163,47 @@ __all__ = [
 ]
 
 
+_LATER = {
+    "hosts.driver": ("TestInputTopic", "TestOutputTopic", "TopologyTestDriver"),
+    "hosts.kafka_streams": ("KafkaStreams",),
+    "machine.store_queries": (
+        "FailureReason",
+        "KeyQuery",
+        "MultiVersionedKeyQuery",
+        "PositionBound",
+        "QueryResult",
+        "RangeQuery",
+        "StateQueryRequest",
+        "StateQueryResult",
+        "TimestampedKeyQuery",
+        "TimestampedRangeQuery",
+        "VersionedKeyQuery",
+        "VersionedRecord",
+        "WindowKeyQuery",
+        "WindowRangeQuery",
+    ),
+}
+_MODULE_OF = {name: module for module, names in _LATER.items() for name in names}
+
+
 def __getattr__(name: str) -> Any:
-    if name == "KafkaStreams":
-        return _kafka_streams()
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = _MODULE_OF.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(_imported(f"{__name__}.{module}"), name)
+    return value
 
 
-def _kafka_streams() -> Any:
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+def _imported(module: str) -> Any:
     # What is imported stays. Looking for garbage in it takes a fifth of the time.
     collects = gc.isenabled()
     gc.disable()
     try:
-        from moldau.streams.hosts.kafka_streams import KafkaStreams
+        return import_module(module)
     finally:
         if collects:
             gc.enable()
-    return KafkaStreams

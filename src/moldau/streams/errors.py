@@ -36,3 +36,11 @@ class CommitPutOffError(StreamsError):
 
 class InvalidStateStoreError(StreamsError):
     """A store cannot be queried here or now: it does not exist, or is not open."""
+
+
+class StreamsNotStartedError(InvalidStateStoreError):
+    """Stores cannot be queried before `start()`."""
+
+
+class UnknownStateStoreError(InvalidStateStoreError):
+    """The topology has no store of this name."""

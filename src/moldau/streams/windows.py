@@ -21,9 +21,18 @@ def millis(duration: Duration) -> int:
     return duration
 
 
-def _not_negative(value: int, name: str) -> None:
+def iso(duration_ms: int) -> str:
+    """The duration as Java prints it: PT1H0.5S."""
+    minutes, left_ms = divmod(duration_ms, 60_000)
+    hours, minutes = divmod(minutes, 60)
+    seconds = f"{left_ms // 1000}.{left_ms % 1000:03}".rstrip("0").rstrip(".") if left_ms else ""
+    parts = (hours and f"{hours}H", minutes and f"{minutes}M", seconds and f"{seconds}S")
+    return "PT" + ("".join(part for part in parts if part) or "0S")
+
+
+def _not_negative(value: int, message: str) -> None:
     if value < 0:
-        raise ValueError(f"{name} must not be negative: {value}")
+        raise ValueError(message)
 
 
 class TimeWindows:
@@ -41,12 +50,14 @@ class TimeWindows:
         self.advance_ms = self.size_ms if advance is None else millis(advance)
         self.grace_ms = millis(grace)
         if self.size_ms <= 0:
-            raise ValueError(f"Window size (sizeMs) must be larger than zero: {self.size_ms}")
+            raise ValueError("Window size (sizeMs) must be larger than zero.")
         if not 0 < self.advance_ms <= self.size_ms:
             raise ValueError(
-                f"AdvanceMs must lie within interval (0, {self.size_ms}], got {self.advance_ms}"
+                f"Window advancement interval should be more than zero and less than window "
+                f"duration which is {self.size_ms} ms, but given advancement interval is: "
+                f"{self.advance_ms} ms"
             )
-        _not_negative(self.grace_ms, "Grace period")
+        _not_negative(self.grace_ms, "Grace period must not be negative.")
 
     def windows_for(self, timestamp: int) -> list[Window]:
         """The windows that hold `timestamp`, the earliest first; their end is exclusive."""
@@ -61,7 +72,7 @@ class UnlimitedWindows:
     __slots__ = ("grace_ms", "size_ms", "start_ms")
 
     def __init__(self, *, start: int = 0) -> None:
-        _not_negative(start, "Window start time (startMs)")
+        _not_negative(start, "Window start time (startMs) cannot be negative.")
         self.start_ms = start
         self.size_ms = MAX_TIMESTAMP
         self.grace_ms = 0
@@ -82,8 +93,8 @@ class SlidingWindows:
     def __init__(self, *, time_difference: Duration, grace: Duration = 0) -> None:
         self.time_difference_ms = millis(time_difference)
         self.grace_ms = millis(grace)
-        _not_negative(self.time_difference_ms, "Window time difference")
-        _not_negative(self.grace_ms, "Grace period")
+        _not_negative(self.time_difference_ms, "Window time difference must not be negative.")
+        _not_negative(self.grace_ms, "Window grace period must not be negative.")
 
 
 class SessionWindows:
@@ -97,8 +108,8 @@ class SessionWindows:
     def __init__(self, *, inactivity_gap: Duration, grace: Duration = 0) -> None:
         self.inactivity_gap_ms = millis(inactivity_gap)
         self.grace_ms = millis(grace)
-        _not_negative(self.inactivity_gap_ms, "Gap time")
-        _not_negative(self.grace_ms, "Grace period")
+        _not_negative(self.inactivity_gap_ms, "Gap time cannot be negative.")
+        _not_negative(self.grace_ms, "Grace period cannot be negative.")
 
 
 class JoinWindows:
@@ -123,7 +134,7 @@ class JoinWindows:
         self.grace_ms = millis(grace)
         if self.before_ms + self.after_ms < 0:
             raise ValueError("Window interval (ie, beforeMs+afterMs) must not be negative.")
-        _not_negative(self.grace_ms, "Grace period")
+        _not_negative(self.grace_ms, "Grace period must not be negative.")
 
     @property
     def size_ms(self) -> int:

@@ -310,7 +310,7 @@ def test_threads_and_clients_are_known(stage: Stage) -> None:
         # This broker wants no metrics of clients, so they have no ids.
         with pytest.raises(UnsupportedVersionError):
             running.client_instance_ids(timeout=30)
-    with pytest.raises(StreamsError, match="not running"):
+    with pytest.raises(StreamsError, match="has been stopped"):
         running.client_instance_ids(timeout=1)
 
 

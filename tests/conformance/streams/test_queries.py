@@ -177,7 +177,7 @@ def test_http_lists_windows_entries_and_instances(two: Two) -> None:
 @pytest.mark.parametrize(
     ("path", "status", "message"),
     [
-        ("/state/nowhere/keys/a", 404, "does not exist"),
+        ("/state/nowhere/keys/a", 404, "no such store is registered"),
         ("/state/counts/keys/absent", 404, "has no key"),
         ("/state/counts/keys/a?serde=long", 400, "is no long"),
     ],
@@ -189,13 +189,27 @@ def test_http_says_what_is_wrong(two: Two, path: str, status: int, message: str)
     assert message in json.load(raised.value)["message"]
 
 
+def test_the_instance_of_a_key_by_a_partitioner(two: Two) -> None:
+    def of(partition: Any) -> int:
+        return (
+            two.streams[0]
+            .query_metadata_for_key("counts", "key1", partitioner=lambda *_: partition)
+            .partition
+        )
+
+    by_default = two.streams[0].query_metadata_for_key("counts", "key1").partition
+    assert (of(0), of([1]), of(None)) == (0, 1, by_default)
+    with pytest.raises(ValueError, match="KeyQueryMetadata for key should be a singleton set"):
+        of([0, 1])
+
+
 def test_stores_that_cannot_be_queried(two: Two) -> None:
-    with pytest.raises(InvalidStateStoreError, match="does not exist in the topology"):
+    with pytest.raises(InvalidStateStoreError, match="no such store is registered in the topology"):
         two.streams[0].store("nowhere")
     unstarted = KafkaStreams(
         topology("x-"), application_id="unstarted", bootstrap_servers="127.0.0.1:1"
     )
-    with pytest.raises(InvalidStateStoreError, match="is not running"):
+    with pytest.raises(InvalidStateStoreError, match="has not been started"):
         unstarted.store("counts")
 
 

@@ -12,8 +12,8 @@ from moldau.streams import (
     Materialized,
     StreamJoined,
     StreamsBuilder,
+    StreamsError,
     TimeWindows,
-    TopologyError,
     TopologyTestDriver,
 )
 from moldau.streams.hosts.planning import plan_of
@@ -89,7 +89,7 @@ def test_each_side_of_a_join_has_a_store_of_its_own() -> None:
     ],
 )
 def test_stores_that_do_not_fit_a_join_are_refused(wrong: StreamJoined, message: str) -> None:
-    with pytest.raises(TopologyError, match=message):
+    with pytest.raises(StreamsError, match=message):
         join_stores(wrong)
 
 

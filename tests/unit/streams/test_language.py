@@ -321,9 +321,11 @@ def test_the_time_of_test_topics_advances() -> None:
         assert [record.timestamp for record in found.read_records()] == [105, 1110, 7]
         topic.pipe_key_values([("a", "5"), ("b", "6"), ("a", "7")], timestamp=1)
         assert found.read_key_values_to_map() == {"a": "7", "b": "6"}
+        topic.pipe_key_values([("a", "8"), ("b", "9")], timestamp=3, advance_ms=4)
+        assert [record.timestamp for record in found.read_records()] == [3, 7]
         assert found.is_empty()
         assert list(driver.all_state_stores()) == ["rows"]
-        with pytest.raises(ValueError, match="Negative"):
+        with pytest.raises(ValueError, match="advance must be positive"):
             topic.advance_time(-1)
 
 

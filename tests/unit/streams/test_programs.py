@@ -80,10 +80,10 @@ def test_a_store_that_is_not_connected_is_refused() -> None:
     [
         (lambda t: t.add_source("in", ["x"]), "Processor in is already added."),
         (lambda t: t.add_source("y", ["text"]), "Topic text has already been registered"),
-        (lambda t: t.add_source("y", []), "You must provide at least one topic"),
-        (lambda t: t.add_processor("p", Route), "Processor p must have at least one parent"),
-        (lambda t: t.add_processor("p", Route, "q"), "Predecessor processor q is not added yet"),
-        (lambda t: t.add_sink("s", "out"), "Sink s must have at least one parent"),
+        (lambda t: t.add_source("y", []), "topics cannot be empty"),
+        (lambda t: t.add_processor("p", Route), "predecessorNames cannot be empty"),
+        (lambda t: t.add_processor("p", Route, "q"), "Parent node q is unknown."),
+        (lambda t: t.add_sink("s", "out"), "predecessorNames cannot be empty"),
         (
             lambda t: t.connect_processor_and_state_stores("in", "seen"),
             "StateStore seen is not added yet.",

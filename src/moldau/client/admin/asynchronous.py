@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Mapping
 from functools import wraps
 from types import TracebackType
-from typing import Any, Concatenate, Generic, ParamSpec, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, Unpack
 from uuid import UUID
 
 from moldau.client.admin.acls import AclOperations
@@ -28,10 +28,11 @@ from moldau.client.admin.security import SecurityOperations
 from moldau.client.admin.share_offsets import ShareOffsetOperations
 from moldau.client.admin.topics import TopicOperations
 from moldau.client.admin.transactions import TransactionOperations
-from moldau.client.config.keywords import AdminKeywords
-from moldau.client.errors import IllegalStateError
 from moldau.client.metrics import KafkaMetric, MetricName
 from moldau.client.other_clients import ADMIN_NAMES, point_from
+
+if TYPE_CHECKING:
+    from moldau.client.config.keywords import AdminKeywords
 
 __all__ = ["AsyncAdmin"]
 
@@ -213,12 +214,7 @@ class AsyncAdmin:
 
         >>> print(await admin.client_instance_id(timeout=5))
         """
-        if self._connection.telemetry is None:
-            raise IllegalStateError(
-                "this client pushes no metrics", advice="set enable.metrics.push to true"
-            )
-        timeout_ms = self._connection.driver.deadline(timeout).timeout_ms
-        return await self._connection.telemetry.client_instance_id(timeout_ms=timeout_ms)
+        return await self._connection.client_instance_id(timeout)
 
     def register_metric_for_subscription(self, metric: KafkaMetric) -> None:
         """Push an application metric with the client's own, if the cluster subscribes to it.

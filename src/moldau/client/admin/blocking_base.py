@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import TracebackType
-from typing import Any, Self, Unpack
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from moldau.client.admin.asynchronous import AsyncAdmin
-from moldau.client.config.keywords import AdminKeywords
 from moldau.client.environment import ENVIRONMENT
 from moldau.client.other_clients import ADMIN_NAMES, point_from
+
+if TYPE_CHECKING:
+    from moldau.client.config.keywords import AdminKeywords
 
 __all__ = ["BlockingAdmin"]
 

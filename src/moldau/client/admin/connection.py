@@ -10,11 +10,12 @@ import asyncio
 import itertools
 from collections.abc import Mapping
 from typing import Any
+from uuid import UUID
 
 from moldau.client.admin.driver import Driver
 from moldau.client.cluster import ClusterClient
 from moldau.client.config import ADMIN_KEYS, gather, no_effect, parse_settings
-from moldau.client.errors import ConfigError
+from moldau.client.errors import ConfigError, IllegalStateError
 from moldau.client.metrics import ADMIN, Metrics, NetworkMetrics, add_app_info
 from moldau.client.network_settings import NetworkSettings
 from moldau.client.telemetry import TelemetryReporter
@@ -46,6 +47,15 @@ class AdminConnection:
             on_use=self.telemetry.start if self.telemetry is not None else lambda: None,
         )
         self.closed = False
+
+    async def client_instance_id(self, timeout: float | None) -> UUID:
+        """The id under which the cluster knows this client's metrics; always the same one."""
+        if self.telemetry is None:
+            raise IllegalStateError(
+                "this client pushes no metrics", advice="set enable.metrics.push to true"
+            )
+        timeout_ms = self.driver.deadline(timeout).timeout_ms
+        return await self.telemetry.client_instance_id(timeout_ms=timeout_ms)
 
     async def close(self, timeout: float | None) -> None:
         """Close all connections. Operations under way fail."""

@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from typing import Any, Self, Unpack
+from typing import TYPE_CHECKING, Any, Self, Unpack
 from uuid import UUID
 
 from moldau.client.callbacks import InlineCallbacks
-from moldau.client.config.keywords import ConsumerKeywords
 from moldau.client.consumer.core import ConsumerCore
 from moldau.client.consumer.face import (
     CLOSE_TIMEOUT_S,
@@ -36,6 +35,9 @@ from moldau.client.topics import (
     TopicPartition,
 )
 from moldau.client.type_parameters import K, V
+
+if TYPE_CHECKING:
+    from moldau.client.config.keywords import ConsumerKeywords
 
 __all__ = ["AsyncConsumer"]
 

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
-from typing import Any, Self, Unpack
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from moldau.client.callbacks import BlockingCalls
-from moldau.client.config.keywords import ConsumerKeywords
 from moldau.client.consumer.core import ConsumerCore
 from moldau.client.consumer.face import ITERATION_S, POLL_TIMEOUT_S, ConsumerFace
 from moldau.client.consumer.guard import ThreadGuard
@@ -21,6 +20,9 @@ from moldau.client.consumer.settings import ConsumerSettings
 from moldau.client.consumer_record import ConsumerRecord
 from moldau.client.environment import ENVIRONMENT
 from moldau.client.type_parameters import K, V
+
+if TYPE_CHECKING:
+    from moldau.client.config.keywords import ConsumerKeywords
 
 __all__ = ["BlockingConsumer"]
 

@@ -9,7 +9,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, Unpack
 from uuid import UUID
 
-from moldau.client.config.keywords import ProducerKeywords
 from moldau.client.errors import KafkaError, KafkaTimeoutError
 from moldau.client.machine.producer_records import ProducerRecord
 from moldau.client.metrics import KafkaMetric, MetricName
@@ -22,6 +21,7 @@ from moldau.client.producer.settings import producer_settings
 from moldau.client.topics import OffsetsLike, PartitionInfo
 
 if TYPE_CHECKING:
+    from moldau.client.config.keywords import ProducerKeywords
     from moldau.client.consumer import ConsumerGroupMetadata
 
 __all__ = ["AsyncProducer"]

@@ -13,7 +13,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, Unpack
 from weakref import WeakSet
 
-from moldau.client.config.keywords import ProducerKeywords
 from moldau.client.errors import KafkaError
 from moldau.client.machine.producer_records import ProducerRecord
 from moldau.client.other_clients import PRODUCER_NAMES, point_from
@@ -24,7 +23,7 @@ from moldau.client.producer.core import ProducerCore
 from moldau.client.producer.settings import producer_settings
 
 if TYPE_CHECKING:
-    pass
+    from moldau.client.config.keywords import ProducerKeywords
 
 from moldau.client.environment import ENVIRONMENT
 

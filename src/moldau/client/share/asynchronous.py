@@ -6,10 +6,9 @@ import asyncio
 import inspect
 import threading
 from collections.abc import Callable, Mapping
-from typing import Any, Self, Unpack
+from typing import TYPE_CHECKING, Any, Self, Unpack
 from uuid import UUID
 
-from moldau.client.config.keywords import ShareConsumerKeywords
 from moldau.client.consumer.guard import TaskGuard
 from moldau.client.consumer.machine.consumer_records import ConsumerRecords
 from moldau.client.errors import IllegalStateError, KafkaError
@@ -18,6 +17,9 @@ from moldau.client.share.face import CLOSE_TIMEOUT_S, POLL_TIMEOUT_S, ShareFace,
 from moldau.client.share.machine.acknowledgements import TopicIdPartition
 from moldau.client.share.settings import ShareSettings
 from moldau.client.type_parameters import K, V
+
+if TYPE_CHECKING:
+    from moldau.client.config.keywords import ShareConsumerKeywords
 
 __all__ = ["AsyncShareConsumer"]
 

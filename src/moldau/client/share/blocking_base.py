@@ -9,16 +9,18 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any, Self, Unpack
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from moldau.client.callbacks import BlockingCalls
-from moldau.client.config.keywords import ShareConsumerKeywords
 from moldau.client.consumer.guard import ThreadGuard
 from moldau.client.environment import ENVIRONMENT
 from moldau.client.share.core import ShareCore
 from moldau.client.share.face import ShareFace, callback_error
 from moldau.client.share.settings import ShareSettings
 from moldau.client.type_parameters import K, V
+
+if TYPE_CHECKING:
+    from moldau.client.config.keywords import ShareConsumerKeywords
 
 __all__ = ["BlockingShareConsumer"]
 

@@ -11,7 +11,6 @@ from collections.abc import Callable, Mapping
 from random import Random
 from typing import Any
 
-from moldau.client import Admin
 from moldau.client.environment import ENVIRONMENT, ClientEnvironment
 from moldau.client.errors import KafkaError
 from moldau.client.metrics import Metrics
@@ -24,6 +23,7 @@ from moldau.sim.streams.state import SimStates
 from moldau.sim.threads import SimLoopThread, SimThread, current_thread
 from moldau.sim.world import Invariant
 from moldau.streams.errors import StreamsError
+from moldau.streams.hosts.administration import Administration
 from moldau.streams.hosts.internal_topics import ensure_topics
 from moldau.streams.hosts.planning import plan_of
 from moldau.streams.hosts.restoring import RestoreListener, StandbyUpdateListener
@@ -68,7 +68,7 @@ class SimInstance:
         self._topology = topology()
         self._topology.set_default_serdes(key="string", value="string")
         self.plan = plan_of(self._topology.assembly, APPLICATION)
-        self._admin: Admin | None = None
+        self._admin: Administration | None = None
         self._stream_thread: StreamThread | None = None
         self.state = ThreadState.CREATED
         loop = cluster.loop
@@ -88,7 +88,7 @@ class SimInstance:
     # Its life, in the simulated thread.
 
     def _run(self) -> None:
-        self._admin = Admin(self.settings.admin(f"{APPLICATION}-admin"))
+        self._admin = Administration(self.settings.admin(f"{APPLICATION}-admin"))
         try:
             ensure_topics(self._admin, self.plan, self.settings)
             thread = self._stream_thread = StreamThread(self, f"{APPLICATION}-StreamThread-1", 1)
@@ -122,7 +122,7 @@ class SimInstance:
     # What the stream thread sees.
 
     @property
-    def admin(self) -> Admin:
+    def admin(self) -> Administration:
         if self._admin is None:
             raise StreamsError("the instance has not started")
         return self._admin

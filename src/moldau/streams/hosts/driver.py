@@ -124,7 +124,7 @@ class TopologyTestDriver:
         Records that name no timestamp get `start_timestamp`, each `auto_advance_ms` more.
         """
         if not self._task.reads(topic) and topic not in self._global_topics:
-            raise StreamsError(f"Unknown topic: {topic}: no source of the topology reads it")
+            raise StreamsError(f"Unknown topic: {topic}")
         keys, values = self._serdes(topic, writes=False)
         return TestInputTopic(
             self,
@@ -176,6 +176,8 @@ class TopologyTestDriver:
 
     def advance_wall_clock_time(self, milliseconds: int) -> None:
         """Move the wall clock, which fires punctuations, and commit."""
+        if milliseconds < 0:
+            raise ValueError("Sleep ms cannot be negative.")
         self._wall_clock_ms += milliseconds
         self._task.punctuate_wall_clock(self._wall_clock_ms)
         self._commit()
@@ -230,6 +232,10 @@ class TopologyTestDriver:
         queue = self._outputs.get(topic)
         return queue.popleft() if queue else None
 
+    def has_written(self, topic: str) -> bool:
+        """Whether a topic ever got a record."""
+        return topic in self._outputs
+
     def waiting(self, topic: str) -> int:
         """How many records of an output topic are not read yet."""
         return len(self._outputs.get(topic, ()))
@@ -267,6 +273,8 @@ class TestInputTopic(Generic[K, V]):
         start_timestamp: int = 0,
         auto_advance_ms: int = 0,
     ) -> None:
+        if auto_advance_ms < 0:
+            raise ValueError("autoAdvance must be positive")
         self._driver = driver
         self._topic = topic
         self._keys = key_serde
@@ -277,7 +285,7 @@ class TestInputTopic(Generic[K, V]):
     def advance_time(self, milliseconds: int) -> None:
         """Move the time of records that name none: topic.advance_time(1000)."""
         if milliseconds < 0:
-            raise ValueError("Negative time advance is not supported")
+            raise ValueError("advance must be positive")
         self._time_ms += milliseconds
 
     def pipe_input(
@@ -307,17 +315,28 @@ class TestInputTopic(Generic[K, V]):
         for record in records:
             self.pipe_record(record)
 
-    def pipe_values(self, values: Iterable[V], *, timestamp: int | None = None) -> None:
-        """Write several values without keys: topic.pipe_values(["one", "two"])."""
-        for value in values:
-            self.pipe_input(None, value, timestamp=timestamp)
+    def pipe_values(
+        self, values: Iterable[V], *, timestamp: int | None = None, advance_ms: int = 0
+    ) -> None:
+        """Write several values without keys: topic.pipe_values(["one", "two"]).
+
+        The first gets `timestamp`, each other one `advance_ms` more.
+        """
+        self.pipe_key_values(
+            ((None, value) for value in values), timestamp=timestamp, advance_ms=advance_ms
+        )
 
     def pipe_key_values(
-        self, pairs: Iterable[tuple[K, V]], *, timestamp: int | None = None
+        self,
+        pairs: Iterable[tuple[K | None, V]],
+        *,
+        timestamp: int | None = None,
+        advance_ms: int = 0,
     ) -> None:
-        """Write several records: topic.pipe_key_values([("a", 1)])."""
-        for key, value in pairs:
-            self.pipe_input(key, value, timestamp=timestamp)
+        """Write several records: topic.pipe_key_values([("a", 1), ("b", 2)], timestamp=5)."""
+        for number, (key, value) in enumerate(pairs):
+            at = None if timestamp is None else timestamp + number * advance_ms
+            self.pipe_input(key, value, timestamp=at)
 
 
 class TestOutputTopic(Generic[K, V]):
@@ -354,7 +373,8 @@ class TestOutputTopic(Generic[K, V]):
         """The next record: topic.read_record().timestamp."""
         record = self._driver.take(self._topic)
         if record is None:
-            raise StreamsError(f"Empty topic: {self._topic}")
+            kind = "Empty" if self._driver.has_written(self._topic) else "Uninitialized"
+            raise StreamsError(f"{kind} topic: {self._topic}")
         key = self._keys.deserialize(self._topic, record.key)
         value = self._values.deserialize(self._topic, record.value)
         return Record(key, value, record.timestamp, record.headers)

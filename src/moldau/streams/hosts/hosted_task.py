@@ -15,7 +15,7 @@ from moldau.streams.hosts.metering import TaskMeter
 from moldau.streams.machine import progress
 from moldau.streams.machine.definitions import Definition
 from moldau.streams.machine.inputs import Inputs, Lag
-from moldau.streams.machine.store_queries import Position
+from moldau.streams.machine.position import Position
 from moldau.streams.machine.subtopologies import TaskId
 from moldau.streams.machine.task import Task
 

@@ -10,10 +10,10 @@ from dataclasses import replace
 from typing import Any
 
 import moldau
-from moldau.client import Admin
 from moldau.client.metrics import Metrics
 from moldau.client.topics import TopicPartition
-from moldau.streams.errors import StreamsError
+from moldau.streams.errors import StreamsError, TopologyError
+from moldau.streams.hosts.administration import Administration
 from moldau.streams.hosts.global_stores import GlobalStores
 from moldau.streams.hosts.internal_topics import ensure_topics
 from moldau.streams.hosts.planning import check_names, plan_of
@@ -56,7 +56,10 @@ class Instance:
             check_names(topology.assembly)
         self.plan = plan_of(topology.assembly, settings.application_id)
         if not self.plan.subtopologies and not self.plan.global_topics:
-            raise StreamsError("the topology has no source: it has nothing to read")
+            raise TopologyError(
+                "Topology has no stream threads and no global threads, must subscribe to at least "
+                "one source topic or global table."
+            )
         on_disk = values["default.dsl.store"] != "in_memory"
         self.directory = StateDirectory(settings.state_dir, on_disk=on_disk)
         self.metrics = Metrics()
@@ -76,7 +79,7 @@ class Instance:
         self._lifecycle = Lifecycle()
         self._threads: list[StreamThread] = []
         self._global: GlobalStores | None = None
-        self._admin: Admin | None = None
+        self._admin: Administration | None = None
         self._placed: dict[str, Placed] = {}
         self._counts: dict[str, int] = {}
 
@@ -111,7 +114,7 @@ class Instance:
                 "recording-level": {"process-id": self.process_id},
             },
         )
-        self._admin = Admin(self.settings.admin(f"{self.client_id}-admin"))
+        self._admin = Administration(self.settings.admin(f"{self.client_id}-admin"))
         if self.settings.streams_group is None:
             chosen = prefers_streams_group(self._admin, self.plan, self.settings)
             self.settings = replace(self.settings, streams_group=chosen)
@@ -201,7 +204,7 @@ class Instance:
     # For the threads.
 
     @property
-    def admin(self) -> Admin:
+    def admin(self) -> Administration:
         if self._admin is None:
             raise StreamsError("the application is not started")
         return self._admin
@@ -316,10 +319,6 @@ class Instance:
         return found
 
     # For queries.
-
-    @property
-    def is_queryable(self) -> bool:
-        return self.state.is_running_or_rebalancing
 
     @property
     def global_stores(self) -> Mapping[str, Any]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 
-from moldau.client import Admin, NewTopic
+from moldau.client import NewTopic
 from moldau.client.environment import ENVIRONMENT
 from moldau.client.errors import KafkaError, TopicExistsError
 from moldau.streams.errors import StreamsError
+from moldau.streams.hosts.administration import Administration
 from moldau.streams.hosts.settings import StreamsSettings
 from moldau.streams.machine.subtopologies import (
     Plan,
@@ -20,7 +21,7 @@ from moldau.streams.machine.subtopologies import (
 _log = logging.getLogger(__name__)
 
 
-def ensure_topics(admin: Admin, plan: Plan, settings: StreamsSettings) -> dict[str, int]:
+def ensure_topics(admin: Administration, plan: Plan, settings: StreamsSettings) -> dict[str, int]:
     """Create what is missing; the partition counts of all topics that the application uses.
 
     Raises MissingSourceTopicError for an input that does not exist, and StreamsError for an
@@ -42,23 +43,18 @@ def ensure_topics(admin: Admin, plan: Plan, settings: StreamsSettings) -> dict[s
     return known | wanted
 
 
-def _known_counts(admin: Admin, plan: Plan) -> dict[str, int]:
+def _known_counts(admin: Administration, plan: Plan) -> dict[str, int]:
     """The partition counts of the topics that the plan names, as far as they exist."""
     wanted = set(plan.repartition_counts) | plan.global_topics
     for each in plan.subtopologies:
         wanted |= each.topics
         wanted.update(changelog.topic for changelog in each.changelogs.values())
-    names = {listing.name for listing in admin.list_topics().values()}
-    found = {
-        topic
-        for topic in names
-        if topic in wanted or any(each.reads(topic) for each in plan.subtopologies if each.patterns)
-    }
-    if not found:
-        return {}
+    with_patterns = [each for each in plan.subtopologies if each.patterns]
+    found = admin.topics(None if with_patterns else wanted)
     return {
-        description.name: len(description.partitions)
-        for description in admin.describe_topics(sorted(found)).values()
+        topic: known.partitions
+        for topic, known in found.items()
+        if topic in wanted or any(each.reads(topic) for each in with_patterns)
     }
 
 
@@ -74,7 +70,9 @@ def _configs(plan: Plan, settings: StreamsSettings) -> dict[str, dict[str, str]]
 
 
 def _create(
-    admin: Admin, topics: Iterable[tuple[str, int, dict[str, str]]], settings: StreamsSettings
+    admin: Administration,
+    topics: Iterable[tuple[str, int, dict[str, str]]],
+    settings: StreamsSettings,
 ) -> None:
     """All instances create them at the same time: one that exists by now is as good."""
     topics = list(topics)
@@ -82,7 +80,7 @@ def _create(
         NewTopic(name, count, settings.replication_factor, configs)
         for name, count, configs in topics
     ]
-    results = admin.create_topics(new, check=False)
+    results = admin.create_topics(new)
     for topic, error in results.errors.items():
         if not isinstance(error, TopicExistsError):
             raise StreamsError(
@@ -93,14 +91,14 @@ def _create(
     _await_leaders(admin, [name for name, _, _ in topics], settings.task_timeout_ms)
 
 
-def _await_leaders(admin: Admin, topics: list[str], limit_ms: int) -> None:
+def _await_leaders(admin: Administration, topics: list[str], limit_ms: int) -> None:
     environment = ENVIRONMENT.get()
     clock = environment.clock()
     deadline_ms = clock.elapsed_ms() + limit_ms
     while True:
         try:
-            found = admin.describe_topics(topics)
-            if all(part.leader for each in found.values() for part in each.partitions):
+            found = admin.topics(topics)
+            if all(topic in found and found[topic].has_leaders for topic in topics):
                 return
         except KafkaError as error:
             if not error.retriable or clock.elapsed_ms() > deadline_ms:

@@ -7,29 +7,32 @@ import threading
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from moldau.client.metrics import KafkaMetric, MetricName
 from moldau.collecting import collecting_rarely
 from moldau.streams.errors import StreamsError
 from moldau.streams.hosts.instance import Instance, UncaughtExceptionHandler
-from moldau.streams.hosts.queries import (
-    KeyQueryMetadata,
-    LagInfo,
-    LocalStore,
-    Queries,
-    StreamsMetadata,
-)
 from moldau.streams.hosts.restoring import RestoreListener, StandbyUpdateListener
 from moldau.streams.hosts.settings import StreamsSettings
-from moldau.streams.hosts.store_queries import run_query
 from moldau.streams.hosts.stream_thread import StreamThread, ThreadMetadata
-from moldau.streams.machine.lifecycle import State, StateListener
-from moldau.streams.machine.store_queries import StateQueryRequest, StateQueryResult
+from moldau.streams.machine.lifecycle import NOT_STARTED, State, StateListener
 from moldau.streams.serdes import SerdeLike
 from moldau.streams.topology.topology import Topology
+
+if TYPE_CHECKING:
+    from moldau.streams.hosts.queries import (
+        KeyQueryMetadata,
+        LagInfo,
+        LocalStore,
+        Queries,
+        StreamsMetadata,
+    )
+    from moldau.streams.machine.definitions import Partitioner
+    from moldau.streams.machine.store_queries import StateQueryRequest, StateQueryResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +57,6 @@ class KafkaStreams:
         self, topology: Topology, config: Mapping[str, Any] | None = None, **settings: Any
     ) -> None:
         self.instance = Instance(topology, StreamsSettings.of(config, settings))
-        self.queries = Queries(self.instance)
         self._signalled = False
 
     @property
@@ -102,7 +104,10 @@ class KafkaStreams:
 
     def start(self) -> None:
         """Create internal topics, fill global stores, and start the threads."""
-        self._require_created("The client is either already started or already stopped")
+        if self.state is not State.CREATED:
+            raise StreamsError(
+                "The client is either already started or already stopped, cannot re-start"
+            )
         self.instance.start()
 
     def run(self) -> None:
@@ -140,6 +145,8 @@ class KafkaStreams:
         Without `leave_group` the group keeps this instance's tasks for it, until the session
         timeout.
         """
+        if timeout is not None and timeout < 0:
+            raise ValueError("Timeout can't be negative.")
         if self.state in (State.PENDING_ERROR, State.ERROR):
             return self.instance.wait_for_end(timeout)
         return self.instance.finish(
@@ -210,8 +217,12 @@ class KafkaStreams:
 
     def client_instance_ids(self, timeout: float) -> ClientInstanceIds:
         """The ids under which the cluster knows the metrics of this instance's clients."""
+        if timeout < 0:
+            raise ValueError("The timeout cannot be negative.")
+        if self.state is State.CREATED:
+            raise StreamsError(f"{NOT_STARTED}.")
         if not self.state.is_running_or_rebalancing:
-            raise StreamsError(f"KafkaStreams is not running. Current state is: {self.state.name}")
+            raise StreamsError(f"KafkaStreams has been stopped ({self.state.name}).")
         consumers, producers = {}, {}
         for thread in self.threads:
             consumer, producer = thread.client_instance_ids(timeout)
@@ -242,7 +253,14 @@ class KafkaStreams:
             },
         }
 
-    # Queries.
+    # Queries. Their modules are imported by the first one: most applications answer none.
+
+    @cached_property
+    def queries(self) -> Queries:
+        """Reads the stores of this instance."""
+        from moldau.streams.hosts.queries import Queries
+
+        return Queries(self.instance)
 
     def store(
         self, name: str, *, stale: bool = False, partitions: Collection[int] | None = None
@@ -264,13 +282,24 @@ class KafkaStreams:
         >>> request = StateQueryRequest(store="counts", query=KeyQuery("hello"))
         >>> print(streams.query(request).only_partition_result)
         """
+        from moldau.streams.hosts.store_queries import run_query
+
         return run_query(self.queries, request)
 
     def query_metadata_for_key(
-        self, store: str, key: Any, key_serde: SerdeLike = "string"
+        self,
+        store: str,
+        key: Any,
+        key_serde: SerdeLike = "string",
+        *,
+        partitioner: Partitioner | None = None,
     ) -> KeyQueryMetadata:
-        """Which instance has a key, by `application.server`."""
-        return self.queries.metadata_for_key(store, key, key_serde)
+        """Which instance has a key, by `application.server`.
+
+        `partitioner` is that of the store's input, if it is not the default; it gets `None` as the
+        value.
+        """
+        return self.queries.metadata_for_key(store, key, key_serde, partitioner)
 
     def streams_metadata_for_store(self, store: str) -> list[StreamsMetadata]:
         """The instances that have a partition of a store."""

@@ -10,12 +10,14 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from moldau.client import Admin, OffsetSpec
 from moldau.client.topics import TopicPartition
-from moldau.streams.errors import InvalidStateStoreError
+from moldau.streams.errors import InvalidStateStoreError, UnknownStateStoreError
+from moldau.streams.hosts.administration import Administration
 from moldau.streams.hosts.hosted_task import HostedTask, Stage
 from moldau.streams.hosts.partitioning import default_partition
 from moldau.streams.hosts.stream_thread import StreamThread
+from moldau.streams.machine.definitions import Partitioner
+from moldau.streams.machine.lifecycle import State
 from moldau.streams.machine.placement import HostTasks, Placed
 from moldau.streams.machine.subtopologies import Plan, SubTopology, TaskId
 from moldau.streams.serdes import SerdeLike, serde
@@ -34,7 +36,7 @@ class QueryHost(Protocol):
     def threads(self) -> list[StreamThread]: ...
 
     @property
-    def admin(self) -> Admin: ...
+    def admin(self) -> Administration: ...
 
     @property
     def global_stores(self) -> Mapping[str, Any]: ...
@@ -46,7 +48,7 @@ class QueryHost(Protocol):
     def placements(self) -> list[Placed]: ...
 
     @property
-    def is_queryable(self) -> bool: ...
+    def state(self) -> State: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,11 +178,8 @@ class Queries:
     ) -> LocalStore:
         """A store by name; `stale` also reads restoring and standby tasks. Of `partitions` alone,
         if they are given."""
+        self.host.state.check_queryable()
         self.subtopology(name)
-        if not self.host.is_queryable:
-            raise InvalidStateStoreError(
-                f"Cannot get state store {name}: the application is not running"
-            )
         return LocalStore(self, name, stale, partitions)
 
     def subtopology(self, name: str) -> SubTopology | None:
@@ -190,7 +189,9 @@ class Queries:
         for each in self.host.plan.subtopologies:
             if name in each.stores:
                 return each
-        raise InvalidStateStoreError(f"The state store, {name}, does not exist in the topology.")
+        raise UnknownStateStoreError(
+            f"Cannot get state store {name} because no such store is registered in the topology."
+        )
 
     def read(self, name: str, read: Read, *, stale: bool = False) -> dict[int, Any]:
         """What `read` returns for the store of each local partition."""
@@ -226,6 +227,24 @@ class Queries:
             raise InvalidStateStoreError(f"the key {key!r} of store {name} has no bytes")
         return default_partition(data, self.partition_count(name))
 
+    def _partition_by(
+        self, partitioner: Partitioner, name: str, key: Any, key_serde: SerdeLike
+    ) -> int:
+        subtopology = self.subtopology(name)
+        topic = "" if subtopology is None else min(subtopology.inputs(self.host.partition_counts))
+        found = partitioner(topic, key, None, self.partition_count(name))
+        if found is None:
+            return self.partition_of(name, key, key_serde)
+        if isinstance(found, int):
+            return found
+        chosen = list(found)
+        if len(chosen) != 1:
+            raise ValueError(
+                "The partitions returned by StreamPartitioner#partitions method when used for "
+                "fetching KeyQueryMetadata for key should be a singleton set"
+            )
+        return chosen[0]
+
     def partition_count(self, name: str) -> int:
         """How many partitions a store has."""
         subtopology = self.subtopology(name)
@@ -234,9 +253,15 @@ class Queries:
         counts = self.host.partition_counts
         return max(counts.get(topic, 0) for topic in subtopology.inputs(counts))
 
-    def metadata_for_key(self, name: str, key: Any, key_serde: SerdeLike) -> KeyQueryMetadata:
+    def metadata_for_key(
+        self, name: str, key: Any, key_serde: SerdeLike, partitioner: Partitioner | None = None
+    ) -> KeyQueryMetadata:
         """Which instance has a key of a store."""
-        partition = self.partition_of(name, key, key_serde)
+        self.host.state.check_queryable()
+        if partitioner is None:
+            partition = self.partition_of(name, key, key_serde)
+        else:
+            partition = self._partition_by(partitioner, name, key, key_serde)
         subtopology = self.subtopology(name)
         if subtopology is None:
             return KeyQueryMetadata(None, (), 0)
@@ -252,10 +277,12 @@ class Queries:
 
     def all_metadata(self) -> list[StreamsMetadata]:
         """All instances that have an `application.server`."""
+        self.host.state.check_queryable()
         return [self._metadata(host, tasks) for host, tasks in sorted(self._hosts().items())]
 
     def metadata_for_store(self, name: str) -> list[StreamsMetadata]:
         """The instances that have a partition of a store."""
+        self.host.state.check_queryable()
         self.subtopology(name)
         return [
             each
@@ -311,10 +338,12 @@ class Queries:
             for task in [*thread.tasks.active.values(), *thread.tasks.standbys.values()]:
                 for log in task.logs:
                     positions[log.partition] = log.store, log.position
-        ends = self.host.admin.list_offsets(dict.fromkeys(positions, OffsetSpec.latest()))
+        if not positions:
+            return {}
+        ends = self.host.admin.end_offsets(positions)
         found: dict[str, dict[int, LagInfo]] = {}
         for key, (store, position) in positions.items():
-            found.setdefault(store, {})[key.partition] = LagInfo(position, ends[key].offset)
+            found.setdefault(store, {})[key.partition] = LagInfo(position, ends[key])
         return found
 
 

@@ -24,7 +24,7 @@ from moldau.http.machine.errors import HttpError
 from moldau.http.machine.routes import JSON, Parameter, Route
 from moldau.http.request import Answer, Request
 from moldau.http.server import HttpServer
-from moldau.streams.errors import InvalidStateStoreError
+from moldau.streams.errors import InvalidStateStoreError, UnknownStateStoreError
 from moldau.streams.hosts.kafka_streams import KafkaStreams
 from moldau.streams.hosts.queries import HostInfo
 from moldau.streams.records import ValueAndTimestamp, Windowed
@@ -303,7 +303,7 @@ def _fetch(host: HostInfo, path: str) -> Any:
 
 def _http_error(error: Exception) -> HttpError | None:
     if isinstance(error, InvalidStateStoreError):
-        return HttpError(404 if "does not exist" in str(error) else 503, str(error))
+        return HttpError(404 if isinstance(error, UnknownStateStoreError) else 503, str(error))
     if isinstance(error, KafkaError):
         return HttpError(503, str(error))
     return None

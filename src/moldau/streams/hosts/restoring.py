@@ -12,9 +12,10 @@ from collections.abc import Callable, Mapping
 from enum import Enum, auto
 from typing import Any, Protocol
 
-from moldau.client import Admin, Consumer, OffsetSpec
+from moldau.client import Consumer
 from moldau.client.consumer_record import ConsumerRecord
 from moldau.client.topics import OffsetAndMetadata, TopicPartition
+from moldau.streams.hosts.administration import Administration, Bounds
 from moldau.streams.hosts.hosted_task import Committed, HostedTask, Stage, StoreLog
 from moldau.streams.machine.subtopologies import TaskId
 
@@ -69,7 +70,7 @@ class Restorer:
     def __init__(
         self,
         settings: Mapping[str, Any],
-        admin: Admin,
+        admin: Administration,
         *,
         exactly_once: bool,
         listener: Callable[[], RestoreListener | None],
@@ -181,17 +182,19 @@ class Restorer:
             return []
         complete, waiting = [], []
         for task, committed in self._waiting:
-            ends = self._ends(task, committed)
+            bounds = self._bounds(task)
+            ends = _ends(task, committed, bounds)
             if ends is None:
                 waiting.append((task, committed))
                 continue
             if any(log.position > ends[log.partition] for log in task.logs):
                 self._corrupted.append(task)
                 continue
-            starts = self._starts(task)
             for log in task.logs:
                 log.end = ends[log.partition]
-                log.position = max(log.position, starts.get(log.partition, 0))
+                if log.partition in bounds:
+                    # What expired is not waited for.
+                    log.position = max(log.position, bounds[log.partition].start)
                 if log.position < log.end:
                     self._tell("on_restore_start", log, log.position, log.end)
                     self._follow(task, log)
@@ -201,32 +204,11 @@ class Restorer:
         self._assign()
         return complete
 
-    def _ends(self, task: HostedTask, committed: Committed) -> dict[TopicPartition, int] | None:
-        """Where restoring ends; `None` while a transaction is open in one of the changelogs."""
-        ends: dict[TopicPartition, int] = {}
-        asked = []
-        for log in task.logs:
-            if log.is_source:
-                found = committed.get(log.partition)
-                ends[log.partition] = 0 if found is None else found.offset
-            else:
-                asked.append(log.partition)
+    def _bounds(self, task: HostedTask) -> dict[TopicPartition, Bounds]:
+        asked = [log.partition for log in task.logs if not log.is_source]
         if not asked:
-            return ends
-        specs = dict.fromkeys(asked, OffsetSpec.latest())
-        latest = self._admin.list_offsets(specs)
-        if self._exactly_once:
-            stable = self._admin.list_offsets(specs, isolation_level="read_committed")
-            if any(stable[key].offset < latest[key].offset for key in asked):
-                return None
-        ends.update((key, latest[key].offset) for key in asked)
-        return ends
-
-    def _starts(self, task: HostedTask) -> dict[TopicPartition, int]:
-        """Where the changelogs begin: what expired before is not waited for."""
-        specs = {log.partition: OffsetSpec.earliest() for log in task.logs if not log.is_source}
-        found = self._admin.list_offsets(specs) if specs else {}
-        return {key: found[key].offset for key in specs}
+            return {}
+        return self._admin.bounds(asked, transactional=self._exactly_once)
 
     def _follow(self, task: HostedTask, log: StoreLog) -> None:
         self._logs[log.partition] = log
@@ -281,3 +263,17 @@ class Restorer:
         if self._consumer is not None:
             self._consumer.close()
             self._consumer = None
+
+
+def _ends(
+    task: HostedTask, committed: Committed, bounds: Mapping[TopicPartition, Bounds]
+) -> dict[TopicPartition, int] | None:
+    """Where restoring ends; `None` while a transaction is open in one of the changelogs."""
+    if any(each.stable_end < each.end for each in bounds.values()):
+        return None
+    ends = {key: each.end for key, each in bounds.items()}
+    for log in task.logs:
+        if log.is_source:
+            found = committed.get(log.partition)
+            ends[log.partition] = 0 if found is None else found.offset
+    return ends

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import logging
 import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -33,6 +34,8 @@ from moldau.streams.machine.extractors import (
 )
 from moldau.streams.machine.wrappers import ProcessorWrapper, no_wrapper
 
+_log = logging.getLogger(__name__)
+
 COMMIT_INTERVAL_MS_EXACTLY_ONCE = 100
 TRANSACTION_TIMEOUT_MS = 10_000
 
@@ -43,6 +46,9 @@ _CLIENTS: dict[str, ConfigDef] = {
     "admin.": ADMIN_KEYS,
 }
 _TOPIC = "topic."
+#: Where an instance is: `client.tag.zone`.
+CLIENT_TAG = "client.tag."
+_TAG_NAME_MAX, _TAG_VALUE_MAX, _TAGS_MAX = 20, 30, 5
 #: Of Kafka Streams itself, for tests: they go to the processors.
 _INTERNAL = "__"
 #: What the host decides, and a setting of a client must not.
@@ -109,7 +115,7 @@ class StreamsSettings:
         if exactly_once and "commit.interval.ms" not in given:
             interval_ms = COMMIT_INTERVAL_MS_EXACTLY_ONCE
         replication_factor = values["replication.factor"]
-        return cls(
+        made = cls(
             values=values,
             given=given,
             application_id=values["application.id"],
@@ -143,6 +149,9 @@ class StreamsSettings:
                 if name.startswith(_TOPIC)
             },
         )
+        if exactly_once:
+            _check_exactly_once(made.producer("", ""), interval_ms)
+        return made
 
     @property
     def is_debug(self) -> bool:
@@ -230,7 +239,8 @@ def _prefixed(word: str, by_field: Mapping[str, str]) -> str | None:
 
 
 def _is_known(name: str) -> bool:
-    if name.startswith((_TOPIC, _INTERNAL)) or is_provider_key(name) or name in STREAMS_KEYS:
+    own = (_TOPIC, _INTERNAL, CLIENT_TAG)
+    if name.startswith(own) or is_provider_key(name) or name in STREAMS_KEYS:
         return True
     for prefix, table in _CLIENTS.items():
         if name in table or (name.startswith(prefix) and name.removeprefix(prefix) in table):
@@ -247,9 +257,72 @@ def _check(values: Mapping[str, Any], given: Mapping[str, Any]) -> None:
             for each in (name, prefix + name):
                 if each in given:
                     raise ConfigError(f"{each} is set by the application: remove it", key=each)
+    _check_tags(values, given)
+    if values["group.protocol"].lower() == "streams" and any(
+        f"{prefix}group.instance.id" in given for prefix in ("", "consumer.", "main.consumer.")
+    ):
+        raise ConfigError(
+            "Streams rebalance protocol does not support static membership. Please set "
+            "group.protocol=classic or remove group.instance.id from the configuration.",
+            key="group.instance.id",
+        )
     server = values["application.server"]
     if server and not server.rpartition(":")[2].isdigit():
         raise ConfigError.invalid("application.server", server, "must have the form host:port")
+
+
+def _check_tags(values: Mapping[str, Any], given: Mapping[str, Any]) -> None:
+    """The tags of this instance, and which of them are to differ between copies of a store."""
+    tags = {
+        name.removeprefix(CLIENT_TAG): str(value)
+        for name, value in given.items()
+        if name.startswith(CLIENT_TAG)
+    }
+    for tag, value in tags.items():
+        name = CLIENT_TAG + tag
+        if len(tag) > _TAG_NAME_MAX:
+            said = f"Tag key exceeds maximum length of {_TAG_NAME_MAX}."
+            raise ConfigError.invalid(name, tag, said)
+        if not value:
+            raise ConfigError.invalid(name, "[]", "Tag value cannot be empty.")
+        if len(value) > _TAG_VALUE_MAX:
+            said = f"Tag value exceeds maximum length of {_TAG_VALUE_MAX}."
+            raise ConfigError.invalid(name, value, said)
+    name = "rack.aware.assignment.tags"
+    wanted = values[name]
+    shown = f"[{', '.join(wanted)}]"
+    if len(wanted) > _TAGS_MAX:
+        raise ConfigError.invalid(name, shown, f"exceeds maximum list size of [{_TAGS_MAX}].")
+    for tag in wanted:
+        if tag not in tags:
+            said = (
+                f"Contains invalid value [{tag}] which doesn't have corresponding tag set via "
+                f"[{CLIENT_TAG}] prefix."
+            )
+            raise ConfigError.invalid(name, shown, said)
+    if tags:
+        named = ", ".join(CLIENT_TAG + tag for tag in tags)
+        _log.warning("These settings have no effect: %s", named)
+
+
+def _check_exactly_once(producer: Mapping[str, Any], interval_ms: int) -> None:
+    """What a producer's settings must be for transactions; raises ConfigError."""
+    timeout_ms = int(producer["transaction.timeout.ms"])
+    if timeout_ms < interval_ms:
+        raise ConfigError(
+            f"Transaction timeout {timeout_ms} was set lower than streams commit interval "
+            f"{interval_ms}. This will cause ongoing transaction always timeout due to inactivity "
+            f"caused by long commit interval. Consider reconfiguring commit interval to match "
+            f"transaction timeout by tuning 'commit.interval.ms' config, or increase the "
+            f"transaction timeout to match commit interval by tuning "
+            f"`producer.transaction.timeout.ms` config.",
+            key="commit.interval.ms",
+        )
+    name = "max.in.flight.requests.per.connection"
+    if int(producer.get(name, 5)) > 5:
+        raise ConfigError.invalid(
+            name, producer[name], "Can't exceed 5 when exactly-once processing is enabled"
+        )
 
 
 def _cache_max_bytes(values: Mapping[str, Any], given: Mapping[str, Any]) -> int:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from moldau.streams.errors import InvalidStateStoreError
+from moldau.streams.errors import InvalidStateStoreError, StreamsNotStartedError
 from moldau.streams.hosts.hosted_task import HostedTask, Stage
 from moldau.streams.hosts.queries import QUERY_TIMEOUT_S, Queries
 from moldau.streams.hosts.stream_thread import StreamThread
+from moldau.streams.machine.lifecycle import NOT_STARTED, State
+from moldau.streams.machine.position import Position
 from moldau.streams.machine.store_queries import (
     FailureReason,
-    Position,
     PositionBound,
     QueryResult,
     StateQueryRequest,
@@ -24,9 +25,12 @@ def run_query(queries: Queries, request: StateQueryRequest) -> StateQueryResult:
     """Ask the partitions that are here; raises InvalidStateStoreError for an unknown store."""
     host = queries.host
     subtopology = queries.subtopology(request.store)
-    if not host.is_queryable:
+    if host.state is State.CREATED:
+        raise StreamsNotStartedError(f"{NOT_STARTED}.")
+    if not host.state.is_running_or_rebalancing:
         raise InvalidStateStoreError(
-            f"Cannot query state store {request.store}: the application is not running"
+            f"KafkaStreams has been stopped ({host.state.name}). This instance can no longer serve "
+            f"queries."
         )
     if subtopology is None:
         store = host.global_stores[request.store]

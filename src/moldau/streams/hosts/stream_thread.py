@@ -18,12 +18,13 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 from uuid import UUID
 
-from moldau.client import Admin, Consumer
+from moldau.client import Consumer
 from moldau.client.consumer import GroupMembershipOperation
 from moldau.client.environment import ENVIRONMENT
 from moldau.client.errors import KafkaError, WakeupError
 from moldau.client.topics import TopicPartition
 from moldau.streams.errors import InvalidStateStoreError, StreamsError, TaskMigratedError
+from moldau.streams.hosts.administration import Administration
 from moldau.streams.hosts.assignor import TaskAssignor
 from moldau.streams.hosts.hosted_task import HostedTask
 from moldau.streams.hosts.restoring import RestoreListener, Restorer, StandbyUpdateListener
@@ -76,7 +77,7 @@ class ThreadHost(Protocol):
     plan: Plan
 
     @property
-    def admin(self) -> Admin: ...
+    def admin(self) -> Administration: ...
 
     @property
     def process_id(self) -> str: ...

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 
-from moldau.client import Admin
 from moldau.client.consumer.membership.machine.streams_interface import (
     INCORRECTLY_PARTITIONED,
     MISSING_SOURCE_TOPICS,
@@ -17,8 +17,10 @@ from moldau.client.consumer.membership.machine.streams_interface import (
     SubtopologyInfo,
     TasksByEndpoint,
 )
+from moldau.client.errors import KafkaError
 from moldau.client.topics import TopicPartition
 from moldau.streams.errors import MissingSourceTopicError, TopologyError
+from moldau.streams.hosts.administration import Administration
 from moldau.streams.hosts.settings import StreamsSettings
 from moldau.streams.machine.placement import HostTasks, MemberState, Placed
 from moldau.streams.machine.subtopologies import (
@@ -28,6 +30,8 @@ from moldau.streams.machine.subtopologies import (
     changelog_config,
     repartition_config,
 )
+
+_log = logging.getLogger(__name__)
 
 
 class StreamsGroupMember:
@@ -186,7 +190,7 @@ def _info(plan: Plan, subtopology: SubTopology, settings: StreamsSettings) -> Su
     )
 
 
-def prefers_streams_group(admin: Admin, plan: Plan, settings: StreamsSettings) -> bool:
+def prefers_streams_group(admin: Administration, plan: Plan, settings: StreamsSettings) -> bool:
     """Whether an application that names no `group.protocol` joins a streams group.
 
     It does where the cluster has them, unless other instances are in a consumer group, or it needs
@@ -196,11 +200,11 @@ def prefers_streams_group(admin: Admin, plan: Plan, settings: StreamsSettings) -
         return False
     if settings.num_standby_replicas or "group.instance.id" in settings.consumer("main"):
         return False
-    feature = admin.describe_features().finalized_features.get("streams.version")
-    if feature is None or feature.max_version_level < 1:
+    if admin.feature_level("streams.version") < 1:
         return False
-    application_id = settings.application_id
-    described = admin.describe_consumer_groups([application_id], check=False)
-    if application_id in described.errors:
+    try:
+        return not admin.has_classic_members(settings.application_id)
+    except KafkaError as error:
+        # Whoever may not see the group learns by joining it what is wrong.
+        _log.debug("the group %s cannot be described: %s", settings.application_id, error)
         return True
-    return not described[application_id].members

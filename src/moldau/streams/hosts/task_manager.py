@@ -11,12 +11,13 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from moldau.client import Admin, Consumer
+from moldau.client import Consumer
 from moldau.client.admin import RecordsToDelete
 from moldau.client.consumer import ConsumerRebalanceListener, ConsumerRecords
 from moldau.client.topics import TopicPartition
 from moldau.clock import Clock
 from moldau.streams.errors import CommitPutOffError, StreamsError
+from moldau.streams.hosts.administration import Administration
 from moldau.streams.hosts.first_offsets import begin
 from moldau.streams.hosts.hosted_task import HostedTask, Stage, waiting
 from moldau.streams.hosts.restoring import Restorer, SuspendReason
@@ -212,7 +213,7 @@ class TaskManager(ConsumerRebalanceListener):
             return False
         return True
 
-    def purge(self, admin: Admin) -> None:
+    def purge(self, admin: Administration) -> None:
         """Delete what was read of repartition topics: nobody reads it again."""
         internal = self._plan.repartition_counts
         old = {
@@ -222,7 +223,7 @@ class TaskManager(ConsumerRebalanceListener):
         }
         self._consumed.clear()
         if old:
-            for key, error in admin.delete_records(old, check=False).errors.items():
+            for key, error in admin.delete_records(old).errors.items():
                 _log.debug("%s was not purged: %s", key, error)
 
     # Rebalances: called inside poll.

@@ -278,7 +278,10 @@ class SinkNode(Processor):
         topic = self._topic
         if self._chooser is not None:
             where = self._runtime.core.record_context
-            topic = self._names(self._chooser(record.key, record.value, where))
+            chosen = self._chooser(record.key, record.value, where)
+            if chosen is None:
+                raise ValueError("Topic cannot be null.")
+            topic = self._names(chosen)
         try:
             key = self._keys.serialize(topic, record.key)
             value = self._values.serialize(topic, record.value)

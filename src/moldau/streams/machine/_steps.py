@@ -55,7 +55,10 @@ class Map(Processor):
         self._mapper = mapper
 
     def process(self, record: Record[Any, Any]) -> None:
-        key, value = self._mapper(record.key, record.value)
+        found = self._mapper(record.key, record.value)
+        if found is None:
+            raise ValueError("The provided KeyValueMapper returned null which is not allowed.")
+        key, value = found
         self.context.forward(new_record(key, value, record.timestamp, record.headers))
 
 

@@ -27,8 +27,20 @@ __all__ = [
     "ProcessorContext",
     "PunctuationType",
     "Runtime",
+    "check_supplier",
     "provided_stores",
 ]
+
+
+def check_supplier(supplier: Callable[[], Processor]) -> Callable[[], Processor]:
+    """Itself, unless it gives the same processor twice: each task needs its own."""
+    if not isinstance(supplier, type) and supplier() is supplier():
+        name = getattr(supplier, "__qualname__", type(supplier).__qualname__)
+        raise ValueError(
+            f"{name} generates single reference. {name}#get() must return a new object each time "
+            f"it is called."
+        )
+    return supplier
 
 
 class FixedKeyContext(ProcessorContext):

@@ -1,12 +1,12 @@
 """The states of an application and of its threads, and which may follow which.
 
-    CREATED          not started yet
-    REBALANCING      tasks are being assigned or restored
-    RUNNING          every task that was assigned is being processed
-    PENDING_SHUTDOWN closing
-    NOT_RUNNING      closed
-    PENDING_ERROR    closing because of an error
-    ERROR            closed because of an error
+CREATED          not started yet
+REBALANCING      tasks are being assigned or restored
+RUNNING          every task that was assigned is being processed
+PENDING_SHUTDOWN closing
+NOT_RUNNING      closed
+PENDING_ERROR    closing because of an error
+ERROR            closed because of an error
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Final
 
-from moldau.streams.errors import StreamsError
+from moldau.streams.errors import InvalidStateStoreError, StreamsError, StreamsNotStartedError
+
+NOT_STARTED: Final = "KafkaStreams has not been started, you can retry after calling start()"
 
 
 class State(Enum):
@@ -33,6 +35,13 @@ class State(Enum):
     def is_running_or_rebalancing(self) -> bool:
         """Whether records are, or soon will be, processed."""
         return self in (State.RUNNING, State.REBALANCING)
+
+    def check_queryable(self) -> None:
+        """Raises InvalidStateStoreError unless stores can be looked for."""
+        if self is State.CREATED:
+            raise StreamsNotStartedError(NOT_STARTED)
+        if not self.is_running_or_rebalancing:
+            raise InvalidStateStoreError(f"KafkaStreams is not running. State is {self.name}.")
 
     @property
     def has_started_or_finished_shutting_down(self) -> bool:

@@ -295,7 +295,9 @@ class Task:
         if self._is_skipped(self._handlers.deserialization(where, error), where, error):
             return
         raise StreamsError(
-            f"Deserialization exception handler is set to fail upon a deserialization error. "
+            f"Deserialization exception handler is set to fail upon a deserialization error. If "
+            f"you would rather have the streaming pipeline continue after a deserialization "
+            f"error, please set the deserialization.exception.handler appropriately. "
             f"taskId={self.task_id}, topic={where.topic}, partition={where.partition}, "
             f"offset={where.offset}"
         ) from error

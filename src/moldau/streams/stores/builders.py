@@ -14,7 +14,15 @@ from moldau.streams.stores.key_value import KeyValueStore, TimestampedKeyValueSt
 from moldau.streams.stores.lru import LruStore
 from moldau.streams.stores.versioned import VersionedKeyValueStore
 from moldau.streams.stores.windowed import SessionStore, WindowStore
-from moldau.streams.windows import Duration, millis
+from moldau.streams.windows import Duration, iso, millis
+
+
+def _not_negative(duration: Duration, what: str) -> int:
+    """In milliseconds."""
+    found = millis(duration)
+    if found < 0:
+        raise ValueError(f"{what} cannot be negative")
+    return found
 
 
 def _of(like: SerdeLike) -> Serde[Any]:
@@ -69,7 +77,7 @@ def lru_map(
 ) -> StoreBuilder:
     """A store in memory of the entries that were used last: lru_map("hot", size_max=1000, ...)."""
     if size_max < 0:
-        raise ValueError("size_max cannot be negative")
+        raise ValueError("maxCacheSize cannot be negative")
     keys, values = _of(key_serde), _of(value_serde)
     return StoreBuilder(
         name,
@@ -88,7 +96,8 @@ def versioned_key_value_store(
     **options: Unpack[StoreOptions],
 ) -> StoreBuilder:
     """A store that knows the past: versioned_key_value_store("rates", history=60_000, ...)."""
-    keys, values, history_ms = _of(key_serde), _of(value_serde), millis(history)
+    history_ms = _not_negative(history, "historyRetention")
+    keys, values = _of(key_serde), _of(value_serde)
     return StoreBuilder(
         name,
         lambda at: VersionedKeyValueStore(
@@ -116,7 +125,13 @@ def window_store(
     As in Kafka Streams, a store that retains duplicates is not cached.
     """
     keys, values = _of(key_serde), _of(value_serde)
-    size_ms, retention_ms = millis(window_size), millis(retention)
+    retention_ms = _not_negative(retention, "retentionPeriod")
+    size_ms = _not_negative(window_size, "windowSize")
+    if size_ms > retention_ms:
+        raise ValueError(
+            f"The retention period of the window store {name} must be no smaller than its window "
+            f"size. Got size=[{iso(size_ms)}], retention=[{iso(retention_ms)}]"
+        )
     return StoreBuilder(
         name,
         lambda at: WindowStore(
@@ -149,7 +164,8 @@ def session_store(
     **options: Unpack[StoreOptions],
 ) -> StoreBuilder:
     """A store by key and session: session_store("visits", retention=60_000, ...)."""
-    keys, values, retention_ms = _of(key_serde), _of(value_serde), millis(retention)
+    retention_ms = _not_negative(retention, "retentionPeriod")
+    keys, values = _of(key_serde), _of(value_serde)
     return StoreBuilder(
         name,
         lambda at: SessionStore(

@@ -83,6 +83,10 @@ class SessionStore(Generic[K, V]):
 
     def put(self, session: Windowed[K], value: V | None) -> None:
         """Set the value of a session; `None` deletes it."""
+        if session is None:
+            raise ValueError("sessionKey can't be null")
+        if session.key is None:
+            raise ValueError("sessionKey.key() can't be null")
         key, (start, end) = self._key(session.key), session.window
         data = self._values.serialize(self._topic, value)
         entry, cache = (key, end, start), self._cache

@@ -97,9 +97,9 @@ class Assembly:
             raise TopologyError(f"Processor {name} is already added.")
         for parent in definition.parents:
             if parent == name:
-                raise TopologyError(f"Processor {name} cannot be a predecessor of itself.")
+                raise TopologyError(f"Parent node {name} is unknown (self-reference).")
             if parent not in self.nodes:
-                raise TopologyError(f"Predecessor processor {parent} is not added yet for {name}")
+                raise TopologyError(f"Parent node {parent} is unknown.")
             if isinstance(self.nodes[parent], SinkDefinition):
                 raise TopologyError(f"Sink {parent} cannot be used a parent.")
         self.nodes[name] = definition
@@ -120,7 +120,7 @@ class Assembly:
     ) -> None:
         topics = list(topics)
         if not topics and pattern is None:
-            raise TopologyError("You must provide at least one topic")
+            raise TopologyError("topics cannot be empty")
         if name in self.nodes:
             raise TopologyError(f"Processor {name} is already added.")
         for topic in topics:
@@ -161,7 +161,7 @@ class Assembly:
     ) -> None:
         parents = list(parents)
         if name not in self.nodes and not parents:
-            raise TopologyError(f"Processor {name} must have at least one parent")
+            raise TopologyError("predecessorNames cannot be empty")
         self._add(ProcessorDefinition(name=name, supplier=supplier, parents=parents))
         for builder in provided_stores(supplier):
             self.add_state_store(builder, name)
@@ -178,7 +178,7 @@ class Assembly:
     ) -> None:
         parents = list(parents)
         if not parents:
-            raise TopologyError(f"Sink {name} must have at least one parent")
+            raise TopologyError("predecessorNames cannot be empty")
         self._add(
             SinkDefinition(
                 name=name,

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any, Generic, TypeVar, Unpack, cast, overload
 
 from moldau.streams.machine._steps import count_one
-from moldau.streams.machine.context import FixedKeySupplier, Processor
+from moldau.streams.machine.context import FixedKeySupplier, Processor, check_supplier
 from moldau.streams.machine.definitions import Partitioner, TopicChooser
 from moldau.streams.machine.getters import View
 from moldau.streams.machine.stateless import (
@@ -253,14 +253,14 @@ class KStream(Generic[K, V]):
         self, supplier: Callable[[], Processor], *stores: str, name: Name = None
     ) -> KStream[Any, Any]:
         """Run a processor with these stores and those of its supplier: stream.process(P, "s")."""
-        prefix = "KSTREAM-PROCESSOR-"
-        return KStream(stream_steps.process(self._at, prefix, supplier, stores, name))
+        prefix, checked = "KSTREAM-PROCESSOR-", check_supplier(supplier)
+        return KStream(stream_steps.process(self._at, prefix, checked, stores, name))
 
     def process_values(
         self, supplier: Callable[[], Processor], *stores: str, name: Name = None
     ) -> KStream[K, Any]:
         """The same for processors that keep the key: stream.process_values(Enrich)."""
-        prefix, fixed = "KSTREAM-PROCESSVALUES-", FixedKeySupplier(supplier)
+        prefix, fixed = "KSTREAM-PROCESSVALUES-", FixedKeySupplier(check_supplier(supplier))
         return KStream(stream_steps.process(self._at, prefix, fixed, stores, name))
 
 

@@ -37,6 +37,12 @@ class Materialized:
     persistent: bool | None = None
     storage: Callable[[str], Storage] | None = None
 
+    def __post_init__(self) -> None:
+        if self.name is not None:
+            check_name(self.name)
+        if self.retention_ms is not None and self.retention_ms < 0:
+            raise ValueError("Retention must not be negative.")
+
     @property
     def retention_ms(self) -> int | None:
         return None if self.retention is None else millis(self.retention)
@@ -54,10 +60,7 @@ class Materialized:
 
 def materialized(store: str | Materialized | None) -> Materialized | None:
     """A bare name stands for a store with defaults."""
-    found = Materialized(name=store) if isinstance(store, str) else store
-    if found is not None and found.name is not None:
-        check_name(found.name)
-    return found
+    return Materialized(name=store) if isinstance(store, str) else store
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

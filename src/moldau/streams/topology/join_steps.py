@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from moldau.streams.errors import TopologyError
+from moldau.streams.errors import StreamsError, TopologyError
 from moldau.streams.machine._join_steps import own_key
 from moldau.streams.machine.definitions import Partitioner
 from moldau.streams.machine.getters import View
@@ -75,7 +75,7 @@ def _join_stores(
     if None in given:
         raise TopologyError("the store of a side of a join needs a name")
     if len(given) > len(set(given)):
-        raise TopologyError(
+        raise StreamsError(
             "Both StoreSuppliers have the same name.  StoreSuppliers must provide unique names"
         )
     made = []
@@ -86,10 +86,12 @@ def _join_stores(
         options = stores.options
         if spec is not None:
             if spec.retention_ms not in (None, retention_ms):
-                raise TopologyError(
+                raise StreamsError(
                     f"Window settings mismatch. The retention [{spec.retention_ms}] of store "
-                    f"{spec.name} must match the window size plus the grace period of the join "
-                    f"[{retention_ms}]"
+                    f"{spec.name} must match JoinWindows settings "
+                    f"JoinWindows{{beforeMs={windows.before_ms}, afterMs={windows.after_ms}, "
+                    f"graceMs={windows.grace_ms}}} "
+                    f"for the window size and retention period"
                 )
             name, options = spec.name or name, spec.options
         made.append(_window_store(name, left.keys, values, windows, options))
@@ -241,9 +243,7 @@ def join_stream_table(
             raise ValueError(_NOT_VERSIONED)
         buffer_name = f"{step}-Buffer"
         stores = (_join_buffer(buffer_name, stream, grace_ms),)
-    spec = TableJoinSpec(
-        view=view, joiner=joiner, left=left, key=own_key, buffer_name=buffer_name
-    )
+    spec = TableJoinSpec(view=view, joiner=joiner, left=left, key=own_key, buffer_name=buffer_name)
 
     def write(assembly: Assembly, parents: list[str]) -> None:
         assembly.add_processor(step, lambda: StreamTableJoin(spec), parents)
@@ -265,9 +265,7 @@ def join_stream_table(
 
 def _join_buffer(name: str, stream: Handle, grace_ms: int) -> StoreBuilder:
     keys, values = stream.keys, stream.values
-    return StoreBuilder(name, lambda at: JoinBuffer(
-            name, keys, values, grace_ms, at.log, at.topic
-        ))
+    return StoreBuilder(name, lambda at: JoinBuffer(name, keys, values, grace_ms, at.log, at.topic))
 
 
 def _check_history(store: StoreBuilder, grace_ms: int) -> None:

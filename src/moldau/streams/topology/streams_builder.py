@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar, overload
 
-from moldau.streams.machine.context import Processor
+from moldau.streams.machine.context import Processor, check_supplier
 from moldau.streams.machine.definitions import TimestampExtractor
 from moldau.streams.machine.getters import store_view
 from moldau.streams.machine.tables import TableSource
@@ -219,6 +219,7 @@ class StreamsBuilder:
         name: Name = None,
     ) -> StreamsBuilder:
         """Add a global store that a processor fills: add_global_store(store, "in", Fill)."""
+        check_supplier(supplier)
         source = self._builder.suffixed_or_new(name, "-source", "KSTREAM-SOURCE-")
         step = self._builder.name_or_new(name, "KTABLE-SOURCE-")
 

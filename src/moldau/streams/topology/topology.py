@@ -6,13 +6,13 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from moldau.streams.machine.context import Processor
+from moldau.streams.errors import TopologyError
+from moldau.streams.machine.context import Processor, check_supplier
 from moldau.streams.machine.definitions import Partitioner, TimestampExtractor, TopicChooser
 from moldau.streams.serdes import SerdeLike, serde
 from moldau.streams.stores.base import StoreBuilder
 from moldau.streams.topology.assembly import Assembly
 from moldau.streams.topology.describe import describe
-from moldau.streams.topology.picture import draw
 
 
 class Topology:
@@ -59,7 +59,7 @@ class Topology:
 
         Stores that `supplier.stores()` returns, if there is one, are added and connected, too.
         """
-        self.assembly.add_processor(name, supplier, parents)
+        self.assembly.add_processor(name, check_supplier(supplier), parents)
         return self
 
     def add_sink(
@@ -89,6 +89,8 @@ class Topology:
 
     def connect_processor_and_state_stores(self, processor: str, *stores: str) -> Topology:
         """Let a processor use stores: connect_processor_and_state_stores("counter", "seen")."""
+        if not stores:
+            raise TopologyError("stateStoreNames cannot be empty")
         for store in stores:
             self.assembly.connect(processor, store)
         return self
@@ -115,7 +117,7 @@ class Topology:
             source=source,
             topic=topic,
             processor=processor,
-            supplier=supplier,
+            supplier=check_supplier(supplier),
             key_serde=serde(key_serde),
             value_serde=serde(value_serde),
             timestamp_extractor=timestamp_extractor,
@@ -139,6 +141,7 @@ class Topology:
         topology.add_read_only_state_store(key_value_store("rates"), source="rates-in",
                                            topic="rates", processor="update", supplier=Update)
         """
+        check_supplier(supplier)
         builder.logging = False
         self.assembly.add_source(
             source,
@@ -157,6 +160,9 @@ class Topology:
 
         `rates` are records per second by the name of a node; `KafkaStreams.svg` has them.
         """
+        # Here, since hardly anybody draws.
+        from moldau.streams.topology.picture import draw
+
         return draw(self.assembly, rates or {})
 
     def describe(self) -> str:

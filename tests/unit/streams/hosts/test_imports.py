@@ -1,0 +1,46 @@
+"""What an application does not import: its start and its memory are made of modules."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import moldau.client.admin
+from moldau.client.admin import acl_values, security_values, topic_values
+
+NOT_NEEDED = (
+    "cramjam",
+    "html",
+    "moldau.client.admin.asynchronous",
+    "moldau.client.admin.group_values",
+    "moldau.client.config.keywords",
+    "moldau.security.tls",
+    "moldau.streams.hosts.driver",
+    "moldau.streams.hosts.queries",
+    "moldau.streams.machine.store_queries",
+    "moldau.streams.topology.picture",
+)
+PROGRAM = """\
+import sys
+from moldau.streams import KafkaStreams, StreamsBuilder
+
+builder = StreamsBuilder()
+builder.stream("in").group_by_key().count().to_stream().to("out")
+KafkaStreams(builder.build(), application_id="app", bootstrap_servers="127.0.0.1:1")
+import moldau.client.consumer.blocking, moldau.client.producer.blocking
+print(*sys.modules, sep="\\n")
+"""
+
+
+def test_an_application_imports_no_more_than_it_needs() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True
+    )
+    assert sorted(set(NOT_NEEDED) & set(done.stdout.split())) == []
+
+
+def test_the_admin_package_has_the_names_of_its_modules() -> None:
+    for module in (acl_values, security_values, topic_values):
+        for name in module.__all__:
+            assert getattr(moldau.client.admin, name) is getattr(module, name)
+    assert not hasattr(moldau.client.admin, "NoSuchName")
