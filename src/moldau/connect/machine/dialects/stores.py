@@ -22,15 +22,17 @@ _JDBC = {
 JDBC_SOURCE = Dialect(
     renamed={"timestamp.initial.ms": "timestamp.initial"},
     computed={"numeric.precision.mapping": when_true("numeric.mapping", "precision_only")},
-    no_effect=_JDBC,
+    no_effect={
+        **_JDBC,
+        **because("queries are not logged", "query.masked"),
+        **because("a poll returns batch.max.rows", "max.buffer.size poll.linger.ms"),
+    },
     missing=names(
         "query.retry.attempts transaction.isolation.mode table.monitoring.startup.polling.limit.ms "
         "date.calendar.system table.names.qualify"
     ),
     refused={
-        **refused("timestamp.granularity", "connect_logical"),
-        **refused("db.timezone", "utc"),
-        **refused("timestamp.fields.list incrementing.initial"),
+        **refused("timestamp.fields.list incrementing.initial jdbc.credentials.provider.*"),
         **refused("ssl.*"),
     },
 )
@@ -38,10 +40,7 @@ JDBC_SINK = Dialect(
     no_effect={**_JDBC, **because("it is for SQL Server", "mssql.use.merge.holdlock")},
     missing=names("table.types date.calendar.system"),
     refused={
-        **refused("date.timezone", "db_timezone"),
-        **refused("timestamp.precision.mode", "microseconds"),
-        **refused("replace.null.with.default", "true"),
-        **refused("timestamp.fields.list topics.to.tables.mapping"),
+        **refused("topics.to.tables.mapping jdbc.credentials.provider.*"),
         **refused("table.name.normalize", "false"),
     },
 )

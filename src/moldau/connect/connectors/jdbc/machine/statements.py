@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -21,12 +22,16 @@ class Syntax:
     types: Mapping[Type, str]
     logical_types: Mapping[str, str]
     decimal: str
-    """With {precision} and {scale}."""
+    """With {scale}."""
     key_text: str
     """The type of a text that is part of a primary key."""
     upsert: str
     timestamp: str = "{}"
     """How a timestamp column is compared."""
+    booleans: tuple[str, str] = ("0", "1")
+    """False and true, as default values."""
+    arrays: bool = False
+    """Whether columns may be arrays."""
 
     def quoted(self, name: str) -> str:
         return f"{self.quote}{name.replace(self.quote, self.quote * 2)}{self.quote}"
@@ -38,7 +43,6 @@ class Syntax:
 
 ON_CONFLICT: Final = "on conflict"
 ON_DUPLICATE_KEY: Final = "on duplicate key"
-_PRECISION_MAX: Final = 38
 
 POSTGRESQL: Final = Syntax(
     quote='"',
@@ -59,9 +63,11 @@ POSTGRESQL: Final = Syntax(
         logical.TIME_NAME: "TIME",
         logical.TIMESTAMP_NAME: "TIMESTAMP",
     },
-    decimal="NUMERIC({precision},{scale})",
+    decimal="DECIMAL",
     key_text="TEXT",
     upsert=ON_CONFLICT,
+    booleans=("FALSE", "TRUE"),
+    arrays=True,
 )
 MYSQL: Final = Syntax(
     quote="`",
@@ -82,7 +88,7 @@ MYSQL: Final = Syntax(
         logical.TIME_NAME: "TIME(3)",
         logical.TIMESTAMP_NAME: "DATETIME(3)",
     },
-    decimal="DECIMAL({precision},{scale})",
+    decimal="DECIMAL(65,{scale})",
     # A TEXT cannot be a primary key without a length.
     key_text="VARCHAR(256)",
     upsert=ON_DUPLICATE_KEY,
@@ -106,7 +112,7 @@ SQLITE: Final = Syntax(
         logical.TIME_NAME: "TIME",
         logical.TIMESTAMP_NAME: "TIMESTAMP",
     },
-    decimal="NUMERIC({precision},{scale})",
+    decimal="NUMERIC",
     key_text="TEXT",
     upsert=ON_CONFLICT,
     # Timestamps are texts here, with and without fractions of a second.
@@ -124,13 +130,13 @@ class SinkField:
 def column_type(syntax: Syntax, field: SinkField) -> str:
     schema = field.schema
     if schema.name == logical.DECIMAL_NAME:
-        scale = logical.scale_of(schema)
-        precision = int(schema.parameters.get(logical.PRECISION_PARAMETER, _PRECISION_MAX))
-        return syntax.decimal.format(precision=max(precision, scale), scale=scale)
+        return syntax.decimal.format(scale=logical.scale_of(schema))
     if schema.name is not None and schema.name in syntax.logical_types:
         return syntax.logical_types[schema.name]
     if schema.type is Type.STRING and field.is_key:
         return syntax.key_text
+    if schema.type is Type.ARRAY and syntax.arrays and schema.value_schema is not None:
+        return column_type(syntax, SinkField(field.name, schema.value_schema, field.is_key)) + "[]"
     found = syntax.types.get(schema.type)
     if found is None:
         raise DataError(
@@ -144,16 +150,20 @@ def _column(syntax: Syntax, field: SinkField) -> str:
     parts = [syntax.quoted(field.name), column_type(syntax, field)]
     default = field.schema.default
     if default is not None and not isinstance(default, (bytes, list, dict, Struct)):
-        parts.append(f"DEFAULT {_literal(default)}")
+        parts.append(f"DEFAULT {_literal(syntax, default)}")
     parts.append("NULL" if field.schema.optional and not field.is_key else "NOT NULL")
     return " ".join(parts)
 
 
-def _literal(value: object) -> str:
+def _literal(syntax: Syntax, value: object) -> str:
     if isinstance(value, bool):
-        return "1" if value else "0"
+        return syntax.booleans[value]
     if isinstance(value, (int, float)):
         return repr(value)
+    if isinstance(value, datetime.datetime):
+        value = value.replace(tzinfo=None).isoformat(sep=" ", timespec="milliseconds")
+    elif isinstance(value, datetime.time):
+        value = value.isoformat(timespec="milliseconds")
     return "'" + str(value).replace("'", "''") + "'"
 
 
