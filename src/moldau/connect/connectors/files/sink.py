@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from abc import abstractmethod
 from collections.abc import Collection, Mapping, Sequence
@@ -15,9 +16,15 @@ from moldau.connect.api import (
     TopicPartition,
 )
 from moldau.connect.connectors.files.formats import Format
-from moldau.connect.connectors.files.machine.partitioners import make_extractor, make_partitioner
+from moldau.connect.connectors.files.machine.partitioners import (
+    is_time_based,
+    make_extractor,
+    make_partitioner,
+)
 from moldau.connect.connectors.files.machine.rotation import OpenFile, PartitionFiles, Rotation
 from moldau.connect.connectors.files.machine.zones import offset_ms_of
+
+logger = logging.getLogger(__name__)
 
 
 class Storage(Protocol):
@@ -47,11 +54,18 @@ class FilesSinkTask(SinkTask):
     def start(self, props: Mapping[str, str]) -> None:
         config = self._config = self.parse(props)
         self._storage, self._format = self.open_storage(config)
+        by_time = is_time_based(config["partitioner.class"])
+        if config["rotate.interval.ms"] > 0 and not by_time:
+            logger.warning(
+                "rotate.interval.ms has no effect: it needs a partitioner by time, not %s",
+                config["partitioner.class"],
+            )
         self._rotation = Rotation(
             config["flush.size"],
-            config["rotate.interval.ms"],
+            config["rotate.interval.ms"] if by_time else -1,
             config["rotate.schedule.interval.ms"],
             config["schema.compatibility"].upper(),
+            config["rotate.file.on.partition.change"],
             config.get("store.kafka.keys", False),
         )
         self._partitioner = make_partitioner(config, offset_ms_of(config["timezone"]))
