@@ -299,6 +299,20 @@ def test_what_cannot_be_followed_is_said(site: Site, config: dict[str, str], pro
         source.poll()
 
 
+def test_what_the_database_refuses_is_not_tried_again(site: Site) -> None:
+    site.run("CREATE TABLE orders (id INTEGER NOT NULL, other INTEGER NOT NULL)")
+    query = "SELECT nosuch FROM orders"
+    with site.source(mode="bulk", query=query, topic_prefix="x") as source:
+        with pytest.raises(ConnectError, match="nosuch") as failure:
+            source.poll()
+        assert not isinstance(failure.value, RetriableError)
+    with site.sink(fields_whitelist="id") as sink:
+        sink.task_context.errant_record_reporter = None  # type: ignore[assignment]
+        with pytest.raises(ConnectError) as refused:
+            send(sink, order(1))
+        assert not isinstance(refused.value, RetriableError)
+
+
 def test_settings_that_do_not_go_together_are_refused() -> None:
     base = {"connection.url": "jdbc:sqlite:/tmp/x.db", "topic.prefix": "x"}
     assert set(config_errors(SOURCE, base)) == {"mode"}

@@ -411,13 +411,28 @@ class MySql:
         return _local(value, self._zone)
 
     def failure(self, error: Exception, what: str) -> ConnectError:
-        away = isinstance(
-            error, (self._driver.err.OperationalError, self._driver.err.InterfaceError)
+        away = isinstance(error, self._driver.err.InterfaceError) or (
+            # The driver calls much of what the server refuses operational, too.
+            isinstance(error, self._driver.err.OperationalError)
+            and (not error.args or _is_passing(error.args[0]))
         )
         return _failure(error, what, away, self.shown)
 
 
 _SMALL_BITS: Final = frozenset(f"bit({length})" for length in range(1, _BITS_OF_BYTE + 1))
+
+
+#: Errors of the server that pass: too many connections, shut down, locked, deadlock and the like.
+_PASSING: Final = frozenset(
+    {1040, 1042, 1043, 1047, 1053, 1077, 1078, 1079, 1152, 1153, 1154, 1155, 1156, 1157, 1158, 1159,
+     1160, 1161, 1184, 1203, 1205, 1213, 1226, 1290, 1836, 1927}
+)  # fmt: skip
+#: Errors of the client begin here: there is no connection, or it broke.
+_CLIENT_ERRORS: Final = 2000
+
+
+def _is_passing(code: Any) -> bool:
+    return not isinstance(code, int) or code >= _CLIENT_ERRORS or code in _PASSING
 
 
 def _offset_text(offset: datetime.timedelta) -> str:
@@ -503,4 +518,7 @@ class Sqlite:
         return _local(value, self._zone).isoformat(sep=" ", timespec="milliseconds")
 
     def failure(self, error: Exception, what: str) -> ConnectError:
-        return _failure(error, what, isinstance(error, sqlite3.OperationalError), self.shown)
+        away = isinstance(error, sqlite3.OperationalError) and any(
+            each in str(error) for each in ("locked", "busy", "unable to open", "disk I/O")
+        )
+        return _failure(error, what, away, self.shown)
