@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import time
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
@@ -51,6 +52,10 @@ class Context:
 
 
 class ShelfTask(FilesSinkTask):
+    """As S3 does it."""
+
+    INTERVAL_NEEDS_TIME = True
+
     def __init__(self, shelf: Shelf) -> None:
         super().__init__()
         self.shelf = shelf
@@ -165,6 +170,20 @@ def test_the_interval_needs_a_partitioner_by_time(caplog: pytest.LogCaptureFixtu
     assert "rotate.interval.ms has no effect" in caplog.text
     runner.put((0, range(5)))
     assert runner.shelf.files == {}
+
+
+def test_the_interval_of_others_is_by_the_wall_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ShelfTask, "INTERVAL_NEEDS_TIME", False)
+    runner = Runner(0, flush_size=100, rotate_interval_ms="1000")
+    now = 0.0
+    monkeypatch.setattr(time, "time", lambda: now)
+    runner.put((0, range(3)))
+    now = 0.999
+    runner.put((0, range(3, 4)))
+    assert runner.shelf.files == {}
+    now = 1.0
+    runner.put()
+    assert runner.shelf.numbers() == list(range(4))
 
 
 def test_folders_are_days_of_the_time_zone() -> None:

@@ -30,11 +30,12 @@ def define_storage(config: ConfigDef, *, format_class: str = "JsonFormat") -> Co
         config.define("flush.size", Kind.INT, validator=Range(1), importance=Importance.HIGH,
                       group="Connector", doc="Number of records after which a file is stored")
         .define("rotate.interval.ms", Kind.LONG, -1, group="Connector",
-                doc="With TimeBasedPartitioner and its kind: store the files when a record is so "
-                "much newer than the first in them; -1: never")
+                doc="Store the files when a record is so much newer than the first in them, with "
+                "TimeBasedPartitioner and its kind; with others S3 ignores it, and HDFS and SFTP "
+                "take the wall clock; -1: never")
         .define("rotate.file.on.partition.change", Kind.BOOLEAN, True, group="Connector",
-                doc="With rotate.interval.ms: store the files also when a record goes to another "
-                "folder than the one before")
+                doc="S3 with rotate.interval.ms: store the files also when a record goes to "
+                "another folder than the one before")
         .define("rotate.schedule.interval.ms", Kind.LONG, -1, group="Connector",
                 doc="Store files at these intervals of the wall clock, which is at least once; "
                 "-1: never")

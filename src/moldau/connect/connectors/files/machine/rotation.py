@@ -37,12 +37,13 @@ class OpenFile:
 @dataclass(frozen=True, slots=True)
 class Rotation:
     """`rotate_ms` and `schedule_ms` are -1 for never. `changes_of_folder` counts with `rotate_ms`
-    only."""
+    only, which is by the wall clock or by the times of records."""
 
     flush_size: int
     rotate_ms: int = -1
     schedule_ms: int = -1
     compatibility: str = "NONE"
+    wall_clock: bool = False
     changes_of_folder: bool = True
     keys: bool = False
     """Whether the keys of a file have one schema, too."""
@@ -86,7 +87,10 @@ class PartitionFiles:
             return False
         if self._rotation.changes_of_folder and folder != self._last_folder:
             return True
-        return self._timestamp(record, now_ms) - self._first_ms >= self._rotation.rotate_ms
+        return self._time_of(record, now_ms) - self._first_ms >= self._rotation.rotate_ms
+
+    def _time_of(self, record: SinkRecord, now_ms: int) -> int:
+        return now_ms if self._rotation.wall_clock else self._timestamp(record, now_ms)
 
     def _changes(self, current: Schema | None, record: SinkRecord) -> bool:
         """Whether a record with another schema begins a new file."""
@@ -119,7 +123,7 @@ class PartitionFiles:
         found = self._open.get(folder)
         if found is None:
             if not self._open and self._rotation.rotate_ms > 0:
-                self._first_ms = self._timestamp(record, now_ms)
+                self._first_ms = self._time_of(record, now_ms)
             found = OpenFile(folder, record.original_offset, record.value_schema)
             self._open[folder] = found
             if self._opened_at_ms is None:
@@ -130,8 +134,11 @@ class PartitionFiles:
         return self.count >= self._rotation.flush_size
 
     def is_due(self, now_ms: int) -> bool:
-        """Whether the schedule wants the open files stored."""
-        interval_ms = self._rotation.schedule_ms
+        """Whether the schedule, or the interval by the wall clock, wants the open files stored."""
+        rotation = self._rotation
+        if rotation.wall_clock and 0 < rotation.rotate_ms <= now_ms - self._first_ms and self._open:
+            return True
+        interval_ms = rotation.schedule_ms
         if interval_ms <= 0 or self._opened_at_ms is None:
             return False
         return now_ms // interval_ms > self._opened_at_ms // interval_ms
