@@ -14,12 +14,18 @@ from __future__ import annotations
 import csv
 from collections.abc import Sequence
 from dataclasses import dataclass
-from email.utils import formatdate
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 __all__ = ["HeaderRule", "parse_header_rules", "with_header_rules"]
 
 _ACTIONS: Final = {each.lower(): each for each in ("set", "add", "setDate", "addDate")}
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+_MONTHS: Final = (
+    "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+)  # fmt: skip
 
 Headers = list[tuple[bytes, bytes]]
 
@@ -70,6 +76,14 @@ def _parse_rule(text: str) -> HeaderRule:
     return HeaderRule(action, name, value)
 
 
+def _date(moment: datetime) -> str:
+    """As HTTP writes it, whatever the locale is."""
+    return (
+        f"{_DAYS[moment.weekday()]}, {moment.day:02} {_MONTHS[moment.month - 1]} {moment.year:04} "
+        f"{moment:%H:%M:%S} GMT"
+    )
+
+
 def with_header_rules(rules: Sequence[HeaderRule], headers: Headers, now_s: float) -> Headers:
     """The headers of an answer, changed by all rules in their order."""
     found = list(headers)
@@ -77,7 +91,7 @@ def with_header_rules(rules: Sequence[HeaderRule], headers: Headers, now_s: floa
         name = rule.name.lower().encode()
         value = rule.value
         if rule.action.endswith("Date"):
-            value = formatdate(now_s + int(value) / 1000, usegmt=True)
+            value = _date(_EPOCH + timedelta(seconds=now_s, milliseconds=int(value)))
         if rule.action.startswith("set"):
             found = [each for each in found if each[0].lower() != name]
         found.append((name, value.encode()))
