@@ -216,6 +216,29 @@ def test_timestamps_as_numbers_and_texts_and_in_the_databases_zone(site: Site) -
             site.run("DELETE FROM t WHERE id = 2")
 
 
+def test_names_that_need_quotes(site: Site) -> None:
+    quote = "`" if site.kind == "mariadb" else '"'
+    other = '"' if site.kind == "mariadb" else "`"
+    table, column = f"odd.na,me {other}x{other} ünï", f"a {other} b.c%"
+    site.run(
+        f"CREATE TABLE {quote}{table}{quote} "
+        f"(id INTEGER PRIMARY KEY, {quote}{column}{quote} INTEGER NOT NULL)"
+    )
+    site.run(f"INSERT INTO {quote}{table}{quote} VALUES (1, 5)")
+    with site.source(
+        mode="incrementing", incrementing_column_name=column, topic_prefix="x"
+    ) as source:
+        (record,) = source.poll_until(1)
+        assert (record.topic, record.value[column]) == ("x" + table, 5)
+        assert record.source_partition["table"] == f"{site.where}{table}"
+    schema = builders.struct({"id": builders.INT32, column: builders.INT32})
+    with site.sink(table_name_format=f"{quote}{table}{quote}", insert_mode="upsert",
+                   pk_mode="record_value", pk_fields="id") as sink:  # fmt: skip
+        sink.task_context.errant_record_reporter = None  # type: ignore[assignment]
+        sink.send("orders", Struct(schema, {"id": 1, column: 7}), value_schema=schema)
+    assert site.rows(f"SELECT * FROM {quote}{table}{quote}") == [(1, 7)]
+
+
 def test_two_tables_for_one_topic_are_refused(postgres: Postgres) -> None:
     name = postgres.database()
     with postgres.connect(name) as connection:
@@ -283,6 +306,18 @@ def test_a_query_instead_of_tables(site: Site) -> None:
         found = source.poll_until(2)
         assert {record.topic for record in found} == {"doubled"}
         assert sorted(int(record.value["double_n"]) for record in found) == [12, 14]
+
+
+def test_a_query_may_have_percents(site: Site) -> None:
+    site.run("CREATE TABLE t (id INTEGER PRIMARY KEY, item VARCHAR(20))")
+    site.run("INSERT INTO t VALUES (1, 'tea'), (2, 'a%s'), (3, 'cup')")
+    query = "SELECT * FROM (SELECT * FROM t WHERE item LIKE '%a%') AS q"
+    with site.source(
+        mode="incrementing", query=query, incrementing_column_name="id", topic_prefix="x"
+    ) as source:
+        assert len(source.poll_until(2)) == 2
+        site.run("INSERT INTO t VALUES (4, 'a'), (5, 'b')")
+        assert [int(record.value["id"]) for record in source.poll_until(1)] == [4]
 
 
 @pytest.mark.parametrize(

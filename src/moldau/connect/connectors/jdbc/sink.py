@@ -24,6 +24,7 @@ from moldau.connect.connectors.jdbc.machine import rows as rules
 from moldau.connect.connectors.jdbc.machine import statements
 from moldau.connect.connectors.jdbc.machine.columns import Reading, zone_of
 from moldau.connect.connectors.jdbc.machine.rows import Batch, Binding, RowRules
+from moldau.connect.connectors.jdbc.machine.tables import parse_names
 from moldau.connect.connectors.support.plain import PlainSink
 from moldau.data.errors import DataError
 
@@ -179,7 +180,7 @@ class JdbcSinkTask(SinkTask):
         fields, table = batch.fields, batch.table
         known = self._tables.get(table)
         if known is None:
-            found = database.table_columns(tuple(table.split(".")), Reading())
+            found = database.table_columns(parse_names(table)[0], Reading())
             known = {each.column.name for each in found}
         lowered = {each.lower() for each in known}
         names = {field.name for field in fields if field.name.lower() not in lowered}

@@ -84,7 +84,7 @@ class JdbcSourceConnector(SourceConnector):
         super().__init__()
         self._props: dict[str, str] = {}
         self._config: dict[str, Any] = {}
-        self._tables: list[str] = []
+        self._tables: list[tables.Name] = []
         self._stopped = threading.Event()
         self._watcher: threading.Thread | None = None
 
@@ -108,7 +108,7 @@ class JdbcSourceConnector(SourceConnector):
         self._watcher = threading.Thread(target=self._watch, name="jdbc-tables", daemon=True)
         self._watcher.start()
 
-    def _find_tables(self) -> list[str]:
+    def _find_tables(self) -> list[tables.Name]:
         config, database = self._config, _open(self._config)
         try:
             names = database.tables(config["schema.pattern"], config["table.types"])
@@ -125,7 +125,7 @@ class JdbcSourceConnector(SourceConnector):
             quote=database.syntax.quote,
         )
         tables.check_distinct(found)
-        return [".".join(name) for name in found]
+        return found
 
     def _watch(self) -> None:
         """Look for new tables. A database that is away is left to the tasks."""
@@ -147,10 +147,10 @@ class JdbcSourceConnector(SourceConnector):
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
         if self._config["query"]:
             return [dict(self._props)]
-        groups: list[list[str]] = [[] for _ in range(min(max_tasks, len(self._tables)))]
+        groups: list[list[tables.Name]] = [[] for _ in range(min(max_tasks, len(self._tables)))]
         for number, table in enumerate(self._tables):
             groups[number % len(groups)].append(table)
-        return [{**self._props, TABLES_KEY: ",".join(group)} for group in groups]
+        return [{**self._props, TABLES_KEY: tables.listed(group)} for group in groups]
 
     def stop(self) -> None:
         self._stopped.set()
@@ -186,20 +186,22 @@ class JdbcSourceConnector(SourceConnector):
 class _Query:
     """One table or query: what has been read, and the rows of the query that runs."""
 
-    def __init__(self, config: Mapping[str, Any], database: Database, table: str | None) -> None:
+    def __init__(
+        self, config: Mapping[str, Any], database: Database, name: tables.Name | None
+    ) -> None:
         self._config = config
         self._database = database
-        self._table = table
+        self._name = name
+        table = self._table = ".".join(name or ())
         self.due = 0.0
-        name = (table or "").split(".")
         #: The partition first, then those that older versions wrote.
         self.partitions: list[dict[str, Any]] = [{"query": "query"}]
-        if table:
+        if name:
             self.partitions = [{"protocol": "1", "table": table}, {"table": name[-1]}]
         bulk = config["mode"] == modes.BULK
         self.partition = self.partitions[-1 if bulk else 0]
-        self._topic = config["topic.prefix"] + (name[-1] if table else "")
-        self._schema_name = name[-1] or None
+        self._topic = config["topic.prefix"] + (name[-1] if name else "")
+        self._schema_name = name[-1] if name else None
         self._tracking = Tracking(config["mode"])
         self._columns: list[TableColumn] = []
         self._progress = Progress()
@@ -248,13 +250,15 @@ class _Query:
         condition, values = tracking.condition(
             database.syntax, self._progress, until, database.moment
         )
-        text = config["query"] or f"SELECT * FROM {database.syntax.table(self._table or '')}"
+        text = config["query"] or f"SELECT * FROM {database.syntax.table(self._name or ())}"
         statement = " ".join(filter(None, (text + condition, config["query.suffix"])))
         connection = database.connection()
         cursor = database.reading_cursor()
         try:
-            # No values, no placeholders: a % in the user's query stays as it is.
-            cursor.execute(statement, values) if values else cursor.execute(statement)
+            if values:
+                cursor.execute(database.syntax.bound(statement), values)
+            else:
+                cursor.execute(statement)
             for struct, progress in modes.storable(
                 mode, self._progress, self._structs(cursor, tracking)
             ):
@@ -292,9 +296,8 @@ class _Query:
 
     def _track(self) -> Tracking:
         config, mode = self._config, self._config["mode"]
-        if self._table:
-            name = tuple(self._table.split("."))
-            self._columns = self._database.table_columns(name, self._reading)
+        if self._name:
+            self._columns = self._database.table_columns(self._name, self._reading)
             if not self._columns:
                 raise ConnectError(f"table {self._table} is not in {self._database.shown}")
         incrementing = None
@@ -361,9 +364,9 @@ class JdbcSourceTask(SourceTask):
     def start(self, props: Mapping[str, str]) -> None:
         self._config = SOURCE.parse(props)
         database = self._database = _open(self._config)
-        names: Sequence[str | None] = [None]
+        names: Sequence[tables.Name | None] = [None]
         if not self._config["query"]:
-            names = [each for each in props.get(TABLES_KEY, "").split(",") if each]
+            names = tables.parse_names(props.get(TABLES_KEY, ""))
             if not names:
                 raise ConfigError(f"the task has no tables: {TABLES_KEY} is empty")
         self._queries = [_Query(self._config, database, table) for table in names]

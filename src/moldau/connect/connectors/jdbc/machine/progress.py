@@ -19,7 +19,7 @@ from decimal import Decimal
 from typing import Any, Final, TypeVar
 
 from moldau.connect.connectors.jdbc.machine.columns import instant
-from moldau.connect.connectors.jdbc.machine.statements import Syntax
+from moldau.connect.connectors.jdbc.machine.statements import MARK, Syntax
 from moldau.data.errors import DataError
 
 BULK: Final = "bulk"
@@ -76,9 +76,9 @@ class Tracking:
         until: datetime.datetime,
         moment: Any = lambda value: value,
     ) -> tuple[str, list[Any]]:
-        """The WHERE and ORDER BY of a query, and the values of its placeholders. `moment` turns a
+        """The WHERE and ORDER BY of a query, and the values of its marks. `moment` turns a
         timestamp into what the driver takes."""
-        mark = syntax.placeholder
+        mark = MARK
         identity = syntax.quoted(self.incrementing) if self.incrementing else ""
         stamps = [syntax.timestamp.format(syntax.quoted(name)) for name in self.timestamps]
         time = f"COALESCE({', '.join(stamps)})" if len(stamps) > 1 else "".join(stamps)

@@ -65,6 +65,9 @@ class Batch:
     values: list[tuple[list[Any], list[Any]]] = field(default_factory=list)
 
     def statement(self, syntax: Syntax) -> str:
+        return syntax.bound(self._statement(syntax))
+
+    def _statement(self, syntax: Syntax) -> str:
         match self.mode:
             case "delete":
                 return statements.delete(syntax, self.table, self.keys)

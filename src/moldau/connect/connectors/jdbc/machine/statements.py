@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from moldau.connect.connectors.jdbc.machine.tables import parse_names
 from moldau.data import logical
 from moldau.data.errors import DataError
 from moldau.data.schema import Schema, Type
@@ -36,10 +37,21 @@ class Syntax:
     def quoted(self, name: str) -> str:
         return f"{self.quote}{name.replace(self.quote, self.quote * 2)}{self.quote}"
 
-    def table(self, name: str) -> str:
-        """`schema.table` with each part quoted."""
-        return ".".join(self.quoted(part) for part in name.split("."))
+    def bound(self, statement: str) -> str:
+        """A statement for the driver, from one with marks for its values: only these are its
+        placeholders, whatever is in names and in a user's query."""
+        if "%" in self.placeholder:
+            statement = statement.replace("%", "%%")
+        return statement.replace(MARK, self.placeholder)
 
+    def table(self, name: str | tuple[str, ...]) -> str:
+        """`schema.table` with each part quoted. Parts of a text may be quoted already."""
+        parts = parse_names(name)[0] if isinstance(name, str) else name
+        return ".".join(self.quoted(part) for part in parts)
+
+
+#: Stands for a value in a statement until `Syntax.bound`.
+MARK: Final = "\0"
 
 ON_CONFLICT: Final = "on conflict"
 ON_DUPLICATE_KEY: Final = "on duplicate key"
@@ -190,7 +202,7 @@ def add_columns(syntax: Syntax, table: str, fields: Sequence[SinkField]) -> list
 
 def insert(syntax: Syntax, table: str, names: Sequence[str]) -> str:
     columns = ", ".join(map(syntax.quoted, names))
-    values = ", ".join([syntax.placeholder] * len(names))
+    values = ", ".join([MARK] * len(names))
     return f"INSERT INTO {syntax.table(table)} ({columns}) VALUES ({values})"
 
 
@@ -211,7 +223,7 @@ def upsert(syntax: Syntax, table: str, keys: Sequence[str], others: Sequence[str
 
 def update(syntax: Syntax, table: str, keys: Sequence[str], others: Sequence[str]) -> str:
     """Values come in the order of `others`, then `keys`."""
-    changed = ", ".join(f"{syntax.quoted(name)} = {syntax.placeholder}" for name in others)
+    changed = ", ".join(f"{syntax.quoted(name)} = {MARK}" for name in others)
     return f"UPDATE {syntax.table(table)} SET {changed}{_where(syntax, keys)}"
 
 
@@ -222,4 +234,4 @@ def delete(syntax: Syntax, table: str, keys: Sequence[str]) -> str:
 def _where(syntax: Syntax, keys: Sequence[str]) -> str:
     if not keys:
         return ""
-    return " WHERE " + " AND ".join(f"{syntax.quoted(key)} = {syntax.placeholder}" for key in keys)
+    return " WHERE " + " AND ".join(f"{syntax.quoted(key)} = {MARK}" for key in keys)

@@ -13,6 +13,47 @@ from moldau.connect.api.errors import ConnectError
 Name = tuple[str, ...]
 
 
+def listed(names: Iterable[Name]) -> str:
+    """Names as a text that `parse_names` reads, whatever is in them."""
+    return ",".join(".".join(map(_part, name)) for name in names)
+
+
+def _part(text: str) -> str:
+    if re.fullmatch(r"[^\s.,\"`]+", text):
+        return text
+    return '"' + text.replace('"', '""') + '"'
+
+
+_PART = re.compile(r'"(?:[^"]|"")*"|`(?:[^`]|``)*`|[^.,"`]*')
+
+
+def parse_names(text: str) -> list[Name]:
+    """Names between commas, whose parts are between dots and may be in quotes."""
+    found: list[Name] = []
+    parts: list[str] = []
+    at = 0
+    while text:
+        match = _PART.match(text, at)
+        part = match.group() if match is not None else ""
+        end = at + len(part)
+        if end < len(text) and text[end] not in ".,":
+            raise ValueError(f"{text!r} has a quote within a name")
+        parts.append(_unquoted(part))
+        if end == len(text) or text[end] == ",":
+            found.append(tuple(parts))
+            parts = []
+        if end == len(text):
+            return found
+        at = end + 1
+    return found
+
+
+def _unquoted(part: str) -> str:
+    if part[:1] in ('"', "`"):
+        return part[1:-1].replace(part[0] * 2, part[0])
+    return part.strip()
+
+
 def selected(
     names: Iterable[Name],
     *,
