@@ -182,7 +182,7 @@ def _time_of_day(value: Any, offset: datetime.timedelta) -> datetime.time:
     if isinstance(value, datetime.time):
         value = datetime.datetime.combine(datetime.date.min, value) - datetime.datetime.min
     # As PyMySQL returns a TIME, which may be more than a day.
-    since = (value - offset) % datetime.timedelta(days=1)
+    since: datetime.timedelta = (value - offset) % datetime.timedelta(days=1)
     made = (datetime.datetime.min + since).time()
     return made.replace(tzinfo=None, microsecond=made.microsecond // 1000 * 1000)
 
