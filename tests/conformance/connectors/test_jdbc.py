@@ -141,6 +141,20 @@ def test_rows_of_one_timestamp_are_not_lost_between_polls(site: Site) -> None:
     assert found == [1, 2, 3, 4, 5, 6, 7]
 
 
+def test_rows_wait_for_transactions_that_commit_late(site: Site) -> None:
+    site.run("CREATE TABLE t (id INTEGER PRIMARY KEY, changed TIMESTAMP NOT NULL)")
+    moments = {
+        "postgresql": "now() AT TIME ZONE 'UTC'", "sqlite": "datetime('now', '-1 second')",
+        "mariadb": "utc_timestamp() - INTERVAL 1 SECOND",
+    }  # fmt: skip
+    site.run(f"INSERT INTO t VALUES (1, '2026-03-01 10:00:00'), (2, {moments[site.kind]})")
+    config = {"mode": "timestamp", "timestamp_column_name": "changed"}
+    with site.source(**config, timestamp_delay_interval_ms="3600000") as source:
+        assert [record.value["id"] for record in source.poll_until(1)] == [1]
+    with site.source(**config) as source:
+        assert [record.value["id"] for record in source.poll_until(2)] == [1, 2]
+
+
 def test_rows_of_one_timestamp_come_again_without_a_number(site: Site) -> None:
     """By timestamps alone a time is only stored when a later one is there."""
     site.run("CREATE TABLE t (id INTEGER PRIMARY KEY, changed TIMESTAMP NOT NULL)")
@@ -260,10 +274,10 @@ def test_kinds_of_tables_and_types_of_postgresql(postgres: Postgres) -> None:
         connection.execute(
             "CREATE DOMAIN cents AS NUMERIC(9, 2);"
             "CREATE TABLE p (id INT, one BIT(1), few BIT(8), c cents, z TIMESTAMPTZ, u UUID, "
-            "j JSONB) PARTITION BY LIST (id);"
+            "j JSONB, h NUMERIC(4, -2)) PARTITION BY LIST (id);"
             "CREATE TABLE p1 PARTITION OF p FOR VALUES IN (1);"
             "INSERT INTO p VALUES (1, B'1', B'10000001', 1.5, '2026-03-01 10:00:00+02', "
-            "'00000000-0000-0000-0000-000000000001', '{\"a\": [1]}');"
+            "'00000000-0000-0000-0000-000000000001', '{\"a\": [1]}', 1234);"
             "CREATE MATERIALIZED VIEW m AS SELECT id AS m_id FROM p;"
             "CREATE VIEW v AS SELECT id AS v_id FROM p"
         )
@@ -283,6 +297,7 @@ def test_kinds_of_tables_and_types_of_postgresql(postgres: Postgres) -> None:
         value = source.poll_until(1)[0].value
     assert (value["one"], value["few"], value["c"]) == (True, -127, Decimal("1.50"))
     assert value["z"] == datetime.datetime(2026, 3, 1, 8, tzinfo=datetime.UTC)
+    assert value["h"] == 1200
     assert (value["u"][-1], value["j"]) == ("1", '{"a": [1]}')
 
 

@@ -246,7 +246,8 @@ def _postgres_size(kind: str, modifier: int) -> tuple[int | None, int | None]:
     if modifier < 0:
         return None, None
     if kind == "numeric":
-        return (modifier - 4) >> 16 & 0xFFFF, (modifier - 4) & 0x7FF
+        # A scale has eleven bits and may be negative.
+        return (modifier - 4) >> 16 & 0xFFFF, ((modifier - 4 & 0x7FF) ^ 1024) - 1024
     return (modifier if kind == "bit" else None), None
 
 

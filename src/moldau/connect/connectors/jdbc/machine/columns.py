@@ -70,7 +70,7 @@ def numeric(name: str, precision: int | None, scale: int | None, mapping: str) -
     """A decimal column, by `numeric.mapping`: none, precision_only, best_fit, ..._eager_double."""
     if mapping != "none" and precision and scale is not None:
         integer = next((schema for digits, schema in _INTEGERS if precision <= digits), None)
-        if scale == 0 and integer is not None:
+        if scale <= 0 and integer is not None:
             return Column(name, integer, int)
         if scale > 0 and mapping == "best_fit_eager_double":
             return Column(name, builders.FLOAT64, float)
