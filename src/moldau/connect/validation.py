@@ -4,7 +4,7 @@ REST reports it."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
@@ -120,6 +120,7 @@ def validate_connector(
     plugins: Plugins,
     *,
     policy: str = "All",
+    allowlist: Collection[str] = (),
     exactly_once: bool = False,
     worker: Mapping[str, str] = MappingProxyType({}),
 ) -> Validated:
@@ -155,7 +156,7 @@ def validate_connector(
         _check_topics(found, given)
     else:
         _check_exactly_once(found, given, connector, exactly_once)
-    for key, message in {**override_errors(policy, given), **refusals(as_given)}.items():
+    for key, message in {**override_errors(policy, given, allowlist), **refusals(as_given)}.items():
         _error(found, key, message)
     _check_known(found, given, own, connector)
     return found

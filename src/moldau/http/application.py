@@ -34,6 +34,7 @@ from moldau.http.machine.errors import (
 from moldau.http.machine.json_text import dump_json
 from moldau.http.machine.media_types import negotiate, select_consumed
 from moldau.http.machine.openapi import openapi_document
+from moldau.http.machine.response_headers import HeaderRule, with_header_rules
 from moldau.http.machine.routes import Route, RouteTable
 from moldau.http.metrics import CONTENT_TYPE, Metrics
 from moldau.http.request import Answer, ClientDisconnected, Receive, Request, Scope, Send
@@ -101,7 +102,7 @@ class Application:
 
     @property
     def asgi(self) -> Any:
-        """This application, with CORS where it is on."""
+        """This application, with CORS and headers for all answers where they are on."""
         app: Any = self
         settings = self.config.settings
         if settings["access.control.allow.origin"]:
@@ -111,6 +112,8 @@ class Application:
                 allow_methods=list(settings["access.control.allow.methods"]) or ["*"],
                 allow_headers=list(settings["access.control.allow.headers"]) or ["*"],
             )
+        if self.config.header_rules:
+            app = _HeaderRules(app, self.config.header_rules)
         return app
 
     def document(self) -> dict[str, Any]:
@@ -335,6 +338,25 @@ class Application:
             media_type="text/html; charset=utf-8",
             headers={"Content-Security-Policy": docs_page.POLICY},
         )
+
+
+class _HeaderRules:
+    """Adds headers to every answer, CORS's own included."""
+
+    def __init__(self, app: Any, rules: tuple[HeaderRule, ...]) -> None:
+        self._app = app
+        self._rules = rules
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def sent(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                headers = with_header_rules(
+                    self._rules, list(message.get("headers", ())), time.time()
+                )
+                message = {**message, "headers": headers}
+            await send(message)
+
+        await self._app(scope, receive, sent)
 
 
 _CLOSE: Final = {"Connection": "close"}

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from moldau.config.errors import ConfigError
 from moldau.http.machine.listeners import Listener, parse_listeners
+from moldau.http.machine.response_headers import HeaderRule, parse_header_rules
 
 __all__ = ["HttpConfig"]
+
+_HEADERS_KEY: Final = "response.http.headers.config"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +30,7 @@ class HttpConfig:
     connections_max: int
     compression: bool
     skip_paths: tuple[str, ...]
+    header_rules: tuple[HeaderRule, ...]
     settings: Mapping[str, Any] = field(repr=False)
 
     @classmethod
@@ -42,6 +46,11 @@ class HttpConfig:
             raise ConfigError.invalid(
                 "authentication.method", ",".join(methods), "use NONE alone, or BASIC, BEARER"
             )
+        headers = values[_HEADERS_KEY]
+        try:
+            rules = parse_header_rules(headers)
+        except ValueError as error:
+            raise ConfigError.invalid(_HEADERS_KEY, headers, str(error)) from None
         return cls(
             listeners=listeners,
             shutdown_graceful_ms=values["shutdown.graceful.ms"],
@@ -54,6 +63,7 @@ class HttpConfig:
             connections_max=values["server.connection.limit"],
             compression=values["compression.enable"],
             skip_paths=tuple(values["authentication.skip.paths"]),
+            header_rules=rules,
             settings=values,
         )
 

@@ -16,6 +16,7 @@ _TABLE = """
 listeners                              list     []          h  *
 listener.protocol.map                  list     []          l  *
 response.mediatype.default             string   -           l
+response.http.headers.config           string   ""          l
 shutdown.graceful.ms                   int      5000        m  >=0
 request.timeout.ms                     long     60000       m  >=0
 idle.timeout.ms                        long     30000       m  >=1

@@ -9,10 +9,13 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
+from moldau.cli.services.connect_client import WorkerClient, _explain
 from support.connect_workers import WorkerUnderTest, distributed_worker
+from support.ports import free_port
 from support.processes import ROOT, BrokerProcess
 from support.waiting import eventually
 
@@ -127,6 +130,17 @@ def test_explain_names_the_reason(worker: WorkerUnderTest, tmp_path: Path) -> No
         done.stdout,
     )
     worker.call("DELETE", "/connectors/broken")
+
+
+def test_explain_names_a_worker_that_is_gone(
+    worker: WorkerUnderTest, capsys: pytest.CaptureFixture[str]
+) -> None:
+    gone = {"state": "RUNNING", "worker_id": f"127.0.0.1:{free_port()}"}
+    here = {"state": "RUNNING", "worker_id": urlsplit(worker.url).netloc}
+    status = {"name": "a", "connector": here, "tasks": [{"id": 0, **gone}, {"id": 1, **gone}]}
+    assert _explain(status, WorkerClient(worker.url)) == 1
+    (line,) = capsys.readouterr().out.splitlines()
+    assert line.startswith(f"a: task 0, task 1 ran on {gone['worker_id']}, which does not answer:")
 
 
 def test_python(tmp_path: Path) -> None:

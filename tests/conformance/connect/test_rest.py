@@ -9,7 +9,12 @@ from typing import Any
 import pytest
 
 from moldau.client import Producer
-from support.connect_workers import WorkerUnderTest, distributed_worker, standalone_worker
+from support.connect_workers import (
+    WorkerUnderTest,
+    call,
+    distributed_worker,
+    standalone_worker,
+)
 from support.processes import BrokerProcess
 from support.waiting import eventually
 
@@ -327,3 +332,45 @@ def test_values_of_providers_stay_out_of_the_config_topic_and_are_reloaded(
         producer.send("secret-lines", b"second")
         producer.flush()
         eventually(lambda: other.read_text() == "second\n", what="the second line")
+
+
+def test_admin_on_a_listener_of_its_own_and_headers_of_all_answers(
+    broker: BrokerProcess, tmp_path: Path
+) -> None:
+    settings = {
+        "admin_listeners": "http://127.0.0.1:0",
+        "response_http_headers_config": "set X-Frame-Options: DENY",
+    }
+    with standalone_worker(broker.bootstrap, tmp_path, **settings) as worker:
+        (admin,) = worker.service.admin_urls
+        assert worker.call("GET", "/admin/loggers").status == 404
+        assert call(admin, "GET", "/admin/loggers").status == 200
+        assert call(admin, "GET", "/connectors").status == 404
+        for url in (worker.url, admin):
+            for path in ("/health", "/nothing"):
+                assert call(url, "GET", path).headers["x-frame-options"] == "DENY"
+
+
+def test_admin_may_be_switched_off(broker: BrokerProcess, tmp_path: Path) -> None:
+    with standalone_worker(broker.bootstrap, tmp_path, admin_listeners="") as worker:
+        assert worker.service.admin_urls == []
+        assert worker.call("GET", "/admin/loggers").status == 404
+        assert worker.call("GET", "/connectors").status == 200
+
+
+def test_only_allowed_settings_of_clients_are_overridden(
+    broker: BrokerProcess, tmp_path: Path
+) -> None:
+    settings = {
+        "connector_client_config_override_policy": "Allowlist",
+        "connector_client_config_override_allowlist": "linger.ms,acks",
+    }
+    source = {"connector.class": FILE_SOURCE, "file": str(tmp_path / "in"), "topic": "allowed"}
+    with standalone_worker(broker.bootstrap, tmp_path, **settings) as worker:
+        refused = worker.call(
+            "PUT", "/connectors/a/config", {**source, "producer.override.batch.size": "1"}
+        )
+        assert refused.status == 400
+        assert "The 'Allowlist' policy does not allow 'batch.size'" in refused.body["message"]
+        allowed = {**source, "producer.override.linger.ms": "1"}
+        assert worker.call("PUT", "/connectors/a/config", allowed).status == 201

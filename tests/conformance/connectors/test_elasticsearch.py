@@ -83,6 +83,19 @@ def test_a_mapping_is_made_of_the_schema(elasticsearch: Elasticsearch, topic: st
     assert f"{topic}+0+0" in elasticsearch.documents(index)
 
 
+def test_a_schema_that_the_mapping_does_not_fit(elasticsearch: Elasticsearch, topic: str) -> None:
+    """The mapping stays, and each document shows whether it can be stored."""
+    numbers = builders.struct({"n": builders.INT32})
+    texts = builders.struct({"n": builders.STRING, "more": builders.STRING})
+    with sink_for(elasticsearch, topic) as sink:
+        sink.send(topic, Struct(numbers, {"n": 1}), value_schema=numbers, key="1")
+        for key, text in (("2", "2"), ("3", "three")):
+            value = Struct(texts, {"n": text, "more": "x"})
+            sink.send(topic, value, value_schema=texts, key=key)
+        assert [record.key for record, _ in sink.errant] == ["3"]
+    assert set(elasticsearch.documents(topic.lower())) == {"1", "2"}
+
+
 @pytest.mark.parametrize(("behavior", "left"), [("delete", {}), ("ignore", {"1": {"n": 1}})])
 def test_records_without_a_value(
     elasticsearch: Elasticsearch, topic: str, behavior: str, left: dict[str, Any]

@@ -123,7 +123,9 @@ def test_files_of_several_folders_appear_together(
     site: Site, renamed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The task dies between two renames; the next one completes them and reads on after them."""
-    fields = {"partitioner.class": "FieldPartitioner", "partition.field.name": "kind"}
+    fields = {
+        "partitioner.class": "FieldPartitioner", "partition.field.name": "kind", "flush.size": "5",
+    }  # fmt: skip
     config = {name.replace(".", "_"): value for name, value in fields.items()}
     rename = WebHdfs.rename
     done = 0

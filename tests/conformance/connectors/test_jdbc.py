@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import sqlite3
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
@@ -12,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from moldau.connect.api import ConnectError, DataError, RetriableError
+from moldau.connect.api import ConnectError, DataError, RetriableError, SourcePartition
 from moldau.data import builders, logical
 from moldau.data.schema import Type
 from moldau.data.struct import Struct
@@ -140,6 +141,166 @@ def test_rows_of_one_timestamp_are_not_lost_between_polls(site: Site) -> None:
     assert found == [1, 2, 3, 4, 5, 6, 7]
 
 
+def test_rows_wait_for_transactions_that_commit_late(site: Site) -> None:
+    site.run("CREATE TABLE t (id INTEGER PRIMARY KEY, changed TIMESTAMP NOT NULL)")
+    moments = {
+        "postgresql": "now() AT TIME ZONE 'UTC'", "sqlite": "datetime('now', '-1 second')",
+        "mariadb": "utc_timestamp() - INTERVAL 1 SECOND",
+    }  # fmt: skip
+    site.run(f"INSERT INTO t VALUES (1, '2026-03-01 10:00:00'), (2, {moments[site.kind]})")
+    config = {"mode": "timestamp", "timestamp_column_name": "changed"}
+    with site.source(**config, timestamp_delay_interval_ms="3600000") as source:
+        assert [record.value["id"] for record in source.poll_until(1)] == [1]
+    with site.source(**config) as source:
+        assert [record.value["id"] for record in source.poll_until(2)] == [1, 2]
+
+
+def test_rows_of_one_timestamp_come_again_without_a_number(site: Site) -> None:
+    """By timestamps alone a time is only stored when a later one is there."""
+    site.run("CREATE TABLE t (id INTEGER PRIMARY KEY, changed TIMESTAMP NOT NULL)")
+    site.run(
+        "INSERT INTO t VALUES (1, '2026-03-01 10:00:00'), (2, '2026-03-01 11:00:00'), "
+        "(3, '2026-03-01 11:00:00'), (4, '2026-03-01 12:00:00')"
+    )
+    config = {"mode": "timestamp", "timestamp_column_name": "changed"}
+    with site.source(**config, batch_max_rows="2") as source:
+        first = source.poll()
+        assert [record.value["id"] for record in first] == [1, 2]
+        hours = [record.source_offset["timestamp"] // 3_600_000 % 24 for record in first]
+        assert hours == [10, 10]
+        source.commit()
+        source.restart()
+        found = source.poll_until(3)
+        assert [record.value["id"] for record in found] == [2, 3, 4]
+        assert found[-1].source_offset["timestamp"] // 3_600_000 % 24 == 12
+
+
+def test_offsets_of_older_versions_are_found_and_bulk_has_the_table_alone(site: Site) -> None:
+    site.run("CREATE TABLE t (id INTEGER PRIMARY KEY)")
+    site.run("INSERT INTO t VALUES (1), (2), (3)")
+    with site.source(mode="incrementing") as source:
+        source.offsets[SourcePartition({"table": "t"})] = {"incrementing": 2}
+        source.restart()
+        assert [record.value["id"] for record in source.poll_until(1)] == [3]
+    with site.source(mode="bulk") as source:
+        record = source.poll_until(1)[0]
+        assert (record.source_partition, record.source_offset) == ({"table": "t"}, None)
+
+
+def test_columns_for_each_table_and_tables_by_expressions(site: Site) -> None:
+    for name in ("a_one", "a_two", "b"):
+        site.run(f"CREATE TABLE {name} (n_{name} INTEGER NOT NULL, x INTEGER)")
+        site.run(f"INSERT INTO {name} VALUES (1, 5)")
+    config = {
+        "mode": "incrementing", "table_include_list": ".*a_.*,.*b", "table_exclude_list": ".*two",
+        "incrementing_column_mapping": ".*a_.*:n_a_one,.*b:n_b",
+    }  # fmt: skip
+    with site.source(**config) as source:
+        assert {record.topic for record in source.poll_until(2)} == {"db-a_one", "db-b"}
+    config["incrementing_column_mapping"] = ".*a_.*:n_a_one"
+    with site.source(**config) as source, pytest.raises(ConnectError, match="matches none of"):
+        source.poll_until(2)
+
+
+def test_timestamps_as_numbers_and_texts_and_in_the_databases_zone(site: Site) -> None:
+    precise = "DATETIME(6)" if site.kind == "mariadb" else "TIMESTAMP"
+    site.run(f"CREATE TABLE t (id INTEGER PRIMARY KEY, changed {precise} NOT NULL, x TIME)")
+    site.run("INSERT INTO t VALUES (1, '2026-03-01 10:00:00.123456', '10:30:00')")
+    utc, tokyo = 1772359200_123456, 1772359200_123456 - 9 * 3600 * 1_000_000
+    for granularity, zone, wanted in (
+        ("micros_long", "UTC", utc),
+        ("micros_string", "Asia/Tokyo", str(tokyo)),
+        ("micros_iso_datetime_string", "Asia/Tokyo", "2026-03-01T10:00:00.123456"),
+        ("nanos_long", "+09:00", tokyo * 1000),
+        ("nanos_string", "UTC", str(utc * 1000)),
+        ("nanos_iso_datetime_string", "UTC", "2026-03-01T10:00:00.123456000"),
+    ):
+        with site.source(
+            mode="timestamp+incrementing", timestamp_column_name="changed", db_timezone=zone,
+            timestamp_granularity=granularity,
+        ) as source:  # fmt: skip
+            (record,) = source.poll_until(1)
+            assert record.value["changed"] == wanted
+            assert record.source_offset["timestamp"] == (utc if zone == "UTC" else tokyo) // 1000
+            assert record.value["x"] == datetime.time(10 if zone == "UTC" else 1, 30)
+            source.commit()
+            site.run("INSERT INTO t VALUES (2, '2026-03-01 10:00:00.123457', NULL)")
+            if site.kind != "sqlite":  # Its texts are compared in milliseconds.
+                assert [record.value["id"] for record in source.poll_until(1)] == [2]
+            site.run("DELETE FROM t WHERE id = 2")
+
+
+def test_names_that_need_quotes(site: Site) -> None:
+    quote = "`" if site.kind == "mariadb" else '"'
+    other = '"' if site.kind == "mariadb" else "`"
+    table, column = f"odd.na,me {other}x{other} ünï", f"a {other} b.c%"
+    site.run(
+        f"CREATE TABLE {quote}{table}{quote} "
+        f"(id INTEGER PRIMARY KEY, {quote}{column}{quote} INTEGER NOT NULL)"
+    )
+    site.run(f"INSERT INTO {quote}{table}{quote} VALUES (1, 5)")
+    with site.source(
+        mode="incrementing", incrementing_column_name=column, topic_prefix="x"
+    ) as source:
+        (record,) = source.poll_until(1)
+        assert (record.topic, record.value[column]) == ("x" + table, 5)
+        assert record.source_partition["table"] == f"{site.where}{table}"
+    schema = builders.struct({"id": builders.INT32, column: builders.INT32})
+    with site.sink(table_name_format=f"{quote}{table}{quote}", insert_mode="upsert",
+                   pk_mode="record_value", pk_fields="id") as sink:  # fmt: skip
+        sink.task_context.errant_record_reporter = None  # type: ignore[assignment]
+        sink.send("orders", Struct(schema, {"id": 1, column: 7}), value_schema=schema)
+    assert site.rows(f"SELECT * FROM {quote}{table}{quote}") == [(1, 7)]
+
+
+def test_two_tables_for_one_topic_are_refused(postgres: Postgres) -> None:
+    name = postgres.database()
+    with postgres.connect(name) as connection:
+        connection.execute("CREATE TABLE t (id INT); CREATE SCHEMA s; CREATE TABLE s.t (id INT)")
+        connection.commit()
+    config = {
+        "connection.url": postgres.url(name), "connection.user": "moldau", "mode": "bulk",
+        "topic.prefix": "x",
+    }  # fmt: skip
+    with pytest.raises(ConnectError, match=r"duplicate unqualified table names.*public\.t.*s\.t"):
+        SourceDriver(SOURCE, config).__enter__()
+    with SourceDriver(SOURCE, {**config, "table.whitelist": f'"{name}"."s"."t"'}) as source:
+        assert [each["tables"] for each in source.task_configs] == [f"{name}.s.t"]
+
+
+def test_kinds_of_tables_and_types_of_postgresql(postgres: Postgres) -> None:
+    name = postgres.database()
+    with postgres.connect(name) as connection:
+        connection.execute(
+            "CREATE DOMAIN cents AS NUMERIC(9, 2);"
+            "CREATE TABLE p (id INT, one BIT(1), few BIT(8), c cents, z TIMESTAMPTZ, u UUID, "
+            "j JSONB, h NUMERIC(4, -2)) PARTITION BY LIST (id);"
+            "CREATE TABLE p1 PARTITION OF p FOR VALUES IN (1);"
+            "INSERT INTO p VALUES (1, B'1', B'10000001', 1.5, '2026-03-01 10:00:00+02', "
+            "'00000000-0000-0000-0000-000000000001', '{\"a\": [1]}', 1234);"
+            "CREATE MATERIALIZED VIEW m AS SELECT id AS m_id FROM p;"
+            "CREATE VIEW v AS SELECT id AS v_id FROM p"
+        )
+        connection.commit()
+    config = {
+        "connection.url": postgres.url(name), "connection.user": "moldau", "mode": "bulk",
+        "topic.prefix": "",
+    }  # fmt: skip
+    for kinds, wanted in (
+        ("TABLE", {"p1"}),
+        ("PARTITIONED TABLE,VIEW", {"p", "v"}),
+        ("MATERIALIZED VIEW", {"m"}),
+    ):
+        with SourceDriver(SOURCE, {**config, "table.types": kinds}) as source:
+            assert {each.topic for each in source.poll_until(len(wanted))} == wanted
+    with SourceDriver(SOURCE, {**config, "db.timezone": "America/New_York"}) as source:
+        value = source.poll_until(1)[0].value
+    assert (value["one"], value["few"], value["c"]) == (True, -127, Decimal("1.50"))
+    assert value["z"] == datetime.datetime(2026, 3, 1, 8, tzinfo=datetime.UTC)
+    assert value["h"] == 1200
+    assert (value["u"][-1], value["j"]) == ("1", '{"a": [1]}')
+
+
 def test_bulk_copies_everything_each_time_and_tables_are_shared_out(site: Site) -> None:
     for name in ("a", "b", "c"):
         site.run(f"CREATE TABLE {name} (id INTEGER)")
@@ -162,6 +323,18 @@ def test_a_query_instead_of_tables(site: Site) -> None:
         assert sorted(int(record.value["double_n"]) for record in found) == [12, 14]
 
 
+def test_a_query_may_have_percents(site: Site) -> None:
+    site.run("CREATE TABLE t (id INTEGER PRIMARY KEY, item VARCHAR(20))")
+    site.run("INSERT INTO t VALUES (1, 'tea'), (2, 'a%s'), (3, 'cup')")
+    query = "SELECT * FROM (SELECT * FROM t WHERE item LIKE '%a%') AS q"
+    with site.source(
+        mode="incrementing", query=query, incrementing_column_name="id", topic_prefix="x"
+    ) as source:
+        assert len(source.poll_until(2)) == 2
+        site.run("INSERT INTO t VALUES (4, 'a'), (5, 'b')")
+        assert [int(record.value["id"]) for record in source.poll_until(1)] == [4]
+
+
 @pytest.mark.parametrize(
     ("config", "problem"),
     [
@@ -174,6 +347,20 @@ def test_what_cannot_be_followed_is_said(site: Site, config: dict[str, str], pro
     site.run("CREATE TABLE t (id INTEGER, at TIMESTAMP NULL)")
     with site.source(**config) as source, pytest.raises(ConnectError, match=problem):
         source.poll()
+
+
+def test_what_the_database_refuses_is_not_tried_again(site: Site) -> None:
+    site.run("CREATE TABLE orders (id INTEGER NOT NULL, other INTEGER NOT NULL)")
+    query = "SELECT nosuch FROM orders"
+    with site.source(mode="bulk", query=query, topic_prefix="x") as source:
+        with pytest.raises(ConnectError, match="nosuch") as failure:
+            source.poll()
+        assert not isinstance(failure.value, RetriableError)
+    with site.sink(fields_whitelist="id") as sink:
+        sink.task_context.errant_record_reporter = None  # type: ignore[assignment]
+        with pytest.raises(ConnectError) as refused:
+            send(sink, order(1))
+        assert not isinstance(refused.value, RetriableError)
 
 
 def test_settings_that_do_not_go_together_are_refused() -> None:
@@ -287,6 +474,138 @@ def test_a_missing_table_or_column_is_named(site: Site) -> None:
         site.run("CREATE TABLE orders (id INTEGER PRIMARY KEY)")
         with pytest.raises(ConnectError, match=r"missing fields \(item, price.*auto\.evolve"):
             send(sink, order(1))
+
+
+def test_defaults_of_fields_are_those_of_columns(site: Site) -> None:
+    schema = builders.struct(
+        {
+            "id": builders.INT32,
+            "paid": builders.with_default(builders.BOOLEAN, True),
+            "at": builders.with_default(logical.TIMESTAMP, MOMENT),
+            "day": builders.with_default(logical.DATE, datetime.date(2026, 3, 1)),
+            "n": builders.with_default(builders.OPTIONAL_INT32, 7),
+        }
+    )
+    old = builders.struct({"id": builders.INT32})
+    config = {"auto_create": "true", "auto_evolve": "true"}
+    with site.sink(**config) as sink:
+        sink.send("orders", Struct(old, {"id": 1}), value_schema=old)
+        sink.send("orders", Struct(schema, {"id": 2, "n": None}), value_schema=schema)
+    with site.sink(**config, replace_null_with_default="false") as sink:
+        given = {"paid": True, "at": MOMENT, "day": datetime.date(2026, 3, 1)}
+        sink.send("orders", Struct(schema, {"id": 3, "n": None, **given}), value_schema=schema)
+    found = site.rows("SELECT id, paid, n FROM orders ORDER BY id")
+    assert found == [(1, 1, 7), (2, 1, 7), (3, 1, None)]
+    moments = {str(at)[:23] for (at,) in site.rows("SELECT at FROM orders")}
+    assert moments == {"2026-03-01 12:30:15.123"}
+
+
+def test_times_are_written_in_the_databases_zone(site: Site) -> None:
+    schema = builders.struct(
+        {
+            "at": logical.TIMESTAMP,
+            "day": logical.DATE,
+            "clock": logical.TIME,
+            "micros": builders.INT64,
+            "text": builders.STRING,
+        }
+    )
+    value = {
+        "at": MOMENT, "day": datetime.date(2026, 3, 1), "clock": datetime.time(9),
+        "micros": 1772359200_123456, "text": "1772359200123456",
+    }  # fmt: skip
+    config = {
+        "auto_create": "true", "db_timezone": "America/New_York",
+        "timestamp_fields_list": "micros,text",
+    }  # fmt: skip
+    with site.sink(**config) as sink:
+        sink.send("orders", Struct(schema, value), value_schema=schema)
+    with site.sink(**config, date_timezone="UTC") as sink:
+        sink.send("orders", Struct(schema, value), value_schema=schema)
+    first, second = site.rows("SELECT at, day, clock, micros, text FROM orders")
+    assert [str(each)[:19] for each in first] == [
+        "2026-03-01 07:30:15", "2026-02-28", str(first[2]), "2026-03-01 05:00:00",
+        "2026-03-01 05:00:00",
+    ]  # fmt: skip
+    assert str(first[2]).lstrip("0").startswith("4:00:00")
+    assert str(second[1]) == "2026-03-01"
+
+
+def test_values_that_are_texts_have_one_column(site: Site) -> None:
+    config = {"auto_create": "true", "pk_mode": "record_key", "pk_fields": "id"}
+    with site.sink(**config, insert_mode="upsert", string_output_value_column_name="line") as sink:
+        for text in ("one", "two"):
+            sink.send(
+                "orders", text, value_schema=builders.STRING, key=1, key_schema=builders.INT32
+            )
+    assert site.rows("SELECT id, line FROM orders") == [(1, "two")]
+
+
+def test_arrays_of_postgresql_and_columns_in_other_case(postgres: Postgres) -> None:
+    name = postgres.database()
+    schema = builders.struct(
+        {"tags": builders.array(builders.STRING), "n": builders.array(builders.INT32)}
+    )
+    config = {
+        "connection.url": postgres.url(name), "connection.user": "moldau", "topics": "orders",
+        "auto.create": "true",
+    }  # fmt: skip
+    with SinkDriver(SINK, config) as sink:
+        value = Struct(schema, {"tags": ["a", 'b"c', "d,e"], "n": [1, 2]})
+        sink.send("orders", value, value_schema=schema)
+    with postgres.connect(name) as connection:
+        row = connection.execute("SELECT tags, n FROM orders").fetchone()
+    assert row == (["a", 'b"c', "d,e"], [1, 2])
+
+
+def test_numbers_of_any_size_fit(site: Site) -> None:
+    schema = builders.struct({"n": logical.decimal(2)})
+    number = Decimal("1" * 50 + ".25")
+    with site.sink(auto_create="true") as sink:
+        sink.send("orders", Struct(schema, {"n": number}), value_schema=schema)
+    if site.kind != "sqlite":  # It has no numbers of more than 64 bits.
+        assert site.rows("SELECT n FROM orders") == [(number,)]
+
+
+def test_columns_may_be_in_another_case(site: Site) -> None:
+    if site.kind == "postgresql":
+        pytest.skip("names in quotes are exact there")
+    site.run("CREATE TABLE orders (ID INTEGER, Item VARCHAR(20))")
+    schema = builders.struct({"id": builders.INT32, "item": builders.STRING})
+    with site.sink() as sink:
+        sink.task_context.errant_record_reporter = None  # type: ignore[assignment]
+        sink.send("orders", Struct(schema, {"id": 1, "item": "tea"}), value_schema=schema)
+    assert site.rows("SELECT id, item FROM orders") == [(1, "tea")]
+
+
+def test_two_tasks_may_create_and_change_one_table(site: Site) -> None:
+    """Whichever is second finds the table of the other."""
+    barrier = threading.Barrier(2, timeout=60)
+    failures: list[Exception] = []
+
+    def write(task: int) -> None:
+        try:
+            with site.sink(auto_create="true", auto_evolve="true", fields_whitelist="id") as sink:
+                sink.task_context.errant_record_reporter = None  # type: ignore[assignment]
+                for number in range(5):
+                    barrier.wait()
+                    record = order(task)
+                    records = [
+                        sink.record(f"orders{number}", record, value_schema=ORDER),
+                    ]
+                    sink.put(records)
+        except Exception as error:
+            failures.append(error)
+            barrier.abort()
+
+    threads = [threading.Thread(target=write, args=(task,)) for task in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120)
+    assert failures == []
+    for number in range(5):
+        assert site.rows(f"SELECT id FROM orders{number} ORDER BY id") == [(0,), (1,)]
 
 
 def test_values_without_a_schema_are_refused_with_a_hint(site: Site) -> None:

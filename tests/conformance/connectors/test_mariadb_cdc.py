@@ -169,6 +169,20 @@ def test_a_table_that_changes_and_filters(site: Site) -> None:
 
 
 @pytest.mark.long("another database; `make connectors` runs it")
+def test_rows_by_a_statement_and_first_statements(site: Site) -> None:
+    site.run("INSERT INTO orders VALUES (1, 'a', 1), (2, 'b', 2)", "CREATE TABLE seen (n INT)")
+    select = f"SELECT price, item, id FROM {site.name}.orders WHERE id > 1"
+    name = f"{site.name}.orders"
+    config = {
+        "table.include.list": name,
+        "snapshot.select.statement.overrides": name,
+        f"snapshot.select.statement.overrides.{name}": select,
+        "database.initial.statements": f"INSERT INTO {site.name}.seen VALUES (1)",
+    }
+    with SourceDriver(CONNECTOR, {**site.config, **config}) as source:
+        assert shown(source.poll_until(1)) == [("r", 2, None, "b")]
+
+
 def test_what_cannot_be_reached_is_said(site: Site) -> None:
     with site.source(database_port="1") as source, pytest.raises(RetriableError):
         source.poll()

@@ -264,6 +264,49 @@ def test_a_table_that_changes_and_filters(site: Site) -> None:
         assert record.value.get("after").get("note") == "hello"
 
 
+@pytest.mark.parametrize("by_root", ["false", "true"])
+def test_partitions_have_topics_of_their_own_or_that_of_their_table(
+    site: Site, by_root: str
+) -> None:
+    """From rows and from the stream alike."""
+    site.run(
+        "CREATE TABLE parts (id INT PRIMARY KEY, item TEXT) PARTITION BY RANGE (id)",
+        "CREATE TABLE parts_low PARTITION OF parts FOR VALUES FROM (0) TO (10)",
+        "INSERT INTO parts VALUES (1, 'read')",
+    )
+    config = {"table_include_list": r"public\.parts.*", "publish_via_partition_root": by_root}
+    with site.source(**config) as source:
+        (read,) = source.poll_until(1)
+        site.run("INSERT INTO parts VALUES (2, 'new')")
+        (new,) = source.poll_until(1)
+    wanted = "app.public.parts" if by_root == "true" else "app.public.parts_low"
+    assert [read.topic, new.topic] == [wanted, wanted]
+    assert shown([read, new]) == [("r", 1, None, "read"), ("c", 2, None, "new")]
+
+
+def test_rows_by_a_statement_first_statements_and_a_placeholder(site: Site) -> None:
+    site.run(
+        "INSERT INTO orders VALUES (1, 'a'), (2, 'b'), (3, 'c')",
+        "CREATE TABLE seen (n INT); CREATE TABLE big (id INT PRIMARY KEY, item TEXT, n INT)",
+        "ALTER TABLE big ALTER COLUMN item SET STORAGE EXTERNAL",
+    )
+    config = {
+        "table.include.list": "public.orders,public.big",
+        "snapshot.select.statement.overrides": "public.orders",
+        "snapshot.select.statement.overrides.public.orders": "SELECT * FROM orders WHERE id > 1",
+        "database.initial.statements": "INSERT INTO seen VALUES (1);SET search_path TO public",
+        "unavailable.value.placeholder": "same",
+    }
+    with SourceDriver(CONNECTOR, {**site.config, **config}) as source:
+        assert shown(source.poll_until(2)) == [("r", 2, None, "b"), ("r", 3, None, "c")]
+        site.run("INSERT INTO big VALUES (1, repeat('x', 9000), 1)")
+        site.run("UPDATE big SET n = 2")
+        assert source.poll_until(2)[1].value["after"]["item"] == "same"
+    assert site.value("SELECT count(*) FROM seen") > 0
+    missing = {"snapshot.select.statement.overrides": "public.orders"}
+    assert set(config_errors(CONNECTOR, {**site.config, **missing})) == set(missing)
+
+
 def test_the_server_may_forget_what_is_committed(site: Site) -> None:
     position = f"SELECT confirmed_flush_lsn::text FROM pg_replication_slots WHERE slot_name = '{site.slot}'"  # noqa: E501
     with site.source() as source:

@@ -312,7 +312,7 @@ DISTRIBUTED = {
             {"exactly.once.source.support": "enabled", "connect.protocol": "eager"},
             "needs sessioned",
         ),
-        ({"connector.client.config.override.policy": "Mine"}, "All, None or Principal"),
+        ({"connector.client.config.override.policy": "Mine"}, "All, Allowlist, None or Principal"),
     ],
 )
 def test_wrong_workers_are_refused(settings: dict[str, str | None], message: str) -> None:
@@ -345,7 +345,16 @@ def test_settings_of_clients() -> None:
         "producer.override.acks"
     }
     given = {"consumer.override.sasl.jaas.config": "x", "consumer.override.group.id": "x"}
-    assert set(override_errors("Principal", given)) == {"consumer.override.group.id"}
+    assert override_errors("Principal", given) == {
+        "consumer.override.group.id": "The 'Principal' policy does not allow 'group.id' to be "
+        "overridden in the connector configuration."
+    }
+    java = "org.apache.kafka.connect.connector.policy.AllowlistConnectorClientConfigOverridePolicy"
+    for policy in ("Allowlist", java):
+        assert set(override_errors(policy, given)) == set(given)
+        assert set(override_errors(policy, given, ("group.id",))) == {
+            "consumer.override.sasl.jaas.config"
+        }
 
 
 def test_offsets_in_a_file(tmp_path: Any) -> None:

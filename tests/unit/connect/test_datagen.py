@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import random
 import re
+from decimal import Decimal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moldau.connect.api import ConfigError, SourceRecord
+from moldau.connect.api import ConfigError, ConnectError, SourceRecord
 from moldau.connect.connectors.datagen.machine.patterns import text_maker
 from moldau.connect.connectors.datagen.machine.quickstarts import QUICKSTARTS
+from moldau.data import builders
 from moldau.data.struct import validate_value
 from moldau.testing.connect import SourceDriver, config_errors
 
@@ -40,8 +42,38 @@ def test_a_well_known_quick_start() -> None:
     first, second = records(2, quickstart="PAGEVIEWS")
     assert [field.name for field in first.value.schema.fields] == ["viewtime", "userid", "pageid"]
     assert (first.value["viewtime"], second.value["viewtime"]) == (1, 11)
-    assert re.fullmatch(r"User_[1-9]?", first.value["userid"])
-    assert first.key == first.value["userid"]
+    assert re.fullmatch(r"User_[1-9]", first.value["userid"])
+    assert first.key == first.value["viewtime"]
+    assert first.value_schema is not None
+    assert first.value_schema.name == "ksql.pageviews"
+
+
+def test_records_have_headers_and_a_task_fails_after_its_last() -> None:
+    config = {"kafka.topic": "t", "max.interval": "0", "quickstart": "purchases", "iterations": "5"}
+    with SourceDriver(CONNECTOR, config) as source:
+        source.poll_until(5)
+        with pytest.raises(ConnectError, match="generated the configured 5 number of messages"):
+            source.poll()
+        source.commit()
+    own = {"schema.string": '{"type": "record", "name": "R", "fields": []}'}
+    assert "schema.string" in config_errors(CONNECTOR, {"kafka.topic": "t", **own})
+    del config["iterations"]
+    with SourceDriver(CONNECTOR, {**config, "iterations": "0", "max.interval": "1"}) as source:
+        source.poll_until(2)
+        source.commit()
+        source.restart()
+        (record,) = source.poll_until(1)
+    headers = {each.key: (each.value, each.schema) for each in record.headers}
+    assert headers == {
+        "task.generation": (1, builders.INT64),
+        "task.id": (0, builders.INT64),
+        "current.iteration": (2, builders.INT64),
+    }
+    assert record.source_offset == {"task.generation": 2, "current.iteration": 3}
+    assert (record.value["id"], record.key) == (2, 2)
+    price = record.value["price_per_unit"]
+    assert isinstance(price, Decimal)
+    assert Decimal(10) <= price < Decimal(50)
 
 
 def test_a_schema_of_ones_own_continues_after_a_restart() -> None:

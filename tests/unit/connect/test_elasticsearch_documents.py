@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
+import datetime
 import json
+from decimal import Decimal
 from typing import Any
 
 import pytest
 
-from moldau.connect.api import SinkRecord
+from moldau.connect.api import DataError, SinkRecord
 from moldau.connect.connectors.elasticsearch.machine.documents import Rules, action, mapping
-from moldau.data import builders
+from moldau.data import builders, logical
+from moldau.data.schema import Schema
 from moldau.data.struct import Struct
 
 SIZES = builders.map_of(builders.STRING, builders.INT32)
@@ -61,3 +65,41 @@ def test_the_mapping_of_maps_is_of_what_they_are_written_as() -> None:
     text = {"type": "text", "fields": {"keyword": {"type": "keyword", "ignore_above": 256}}}
     entry = {"properties": {"key": text, "value": {"type": "integer"}}}
     assert mapping(schema, compact_maps=False) == {"properties": {"sizes": entry}}
+
+
+def test_maps_with_other_keys_than_texts_and_times_of_day() -> None:
+    schema = builders.struct(
+        {"counts": builders.map_of(builders.INT32, builders.STRING), "clock": logical.TIME}
+    )
+    value = Struct(schema, {"counts": {1: "a"}, "clock": datetime.time(0, 0, 1, 500_000)})
+    made = action(
+        rules(compact_maps=True), SinkRecord("t", 0, 7, value=value, value_schema=schema), "t"
+    )
+    assert made is not None
+    assert json.loads(made.lines.splitlines()[1]) == {
+        "counts": [{"key": 1, "value": "a"}],
+        "clock": 1500,
+    }
+
+
+def test_defaults_are_values_for_null() -> None:
+    schema = builders.struct(
+        {
+            "n": builders.with_default(builders.INT32, 3),
+            "p": builders.with_default(logical.decimal(2), Decimal("1.50")),
+            "text": builders.with_default(builders.STRING, "x"),
+        }
+    )
+    found = mapping(schema)["properties"]
+    assert found["n"] == {"type": "integer", "null_value": 3}
+    assert found["p"] == {"type": "double", "null_value": 1.5}
+    assert "null_value" not in found["text"]
+
+
+@pytest.mark.parametrize(
+    ("schema", "key"), [(builders.FLOAT64, 1.5), (builders.BOOLEAN, True), (builders.STRING, "")]
+)
+def test_keys_that_are_no_ids(schema: Schema, key: Any) -> None:
+    record = SinkRecord("t", 0, 7, key=key, key_schema=schema, value={"a": 1})
+    with pytest.raises(DataError, match="document id"):
+        action(dataclasses.replace(rules(compact_maps=True), key_ignore=False), record, "t")

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import datetime
 import json
+import time
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Any
 
 import pytest
 
 from moldau.connect.api import ConfigDef, RetriableError, SinkRecord, TopicPartition
 from moldau.connect.connectors.files.config import define_storage
-from moldau.connect.connectors.files.formats import Format, make_format
+from moldau.connect.connectors.files.formats import Format, FormatOptions, make_format
 from moldau.connect.connectors.files.sink import FilesSinkTask, Storage
+from moldau.data import builders, logical
+from moldau.data.struct import Struct
 
 CONFIG = define_storage(ConfigDef(), format_class="JsonFormat")
 
@@ -47,6 +52,10 @@ class Context:
 
 
 class ShelfTask(FilesSinkTask):
+    """As S3 does it."""
+
+    INTERVAL_NEEDS_TIME = True
+
     def __init__(self, shelf: Shelf) -> None:
         super().__init__()
         self.shelf = shelf
@@ -61,12 +70,13 @@ class ShelfTask(FilesSinkTask):
 class Runner:
     """Puts the same records again as the worker does, after a request to read from elsewhere."""
 
-    def __init__(self, *partitions: int, flush_size: int) -> None:
+    def __init__(self, *partitions: int, flush_size: int, **settings: str) -> None:
         self.shelf = Shelf()
         self.task = ShelfTask(self.shelf)
         self.context = Context()
         self.task.initialize(self.context)  # type: ignore[arg-type]
-        self.task.start({"topics": "t", "flush.size": str(flush_size)})
+        given = {name.replace("_", "."): value for name, value in settings.items()}
+        self.task.start({"topics": "t", "flush.size": str(flush_size), **given})
         self.task.open([TopicPartition("t", each) for each in partitions])
 
     def put(self, *offsets: tuple[int, range]) -> None:
@@ -111,3 +121,105 @@ def test_a_failure_of_one_partition_leaves_no_double_in_the_others() -> None:
     runner.put((0, range(4, 8)))
     runner.put((0, range(8, 10)), (1, range(10)))
     assert runner.shelf.numbers() == [*range(10), *range(1000, 1010)]
+
+
+HOUR_MS = 3_600_000
+BY_HOUR = {
+    "partitioner_class": "io.confluent.connect.storage.partitioner.HourlyPartitioner",
+    "timestamp_extractor": "RecordField",
+    "timestamp_field": "at",
+}
+
+
+def timed(number: int, at_ms: int) -> SinkRecord:
+    return SinkRecord("t", 0, number, value={"n": number, "at": at_ms})
+
+
+def names(runner: Runner) -> list[str]:
+    return sorted(path.removeprefix("topics/t/") for path in runner.shelf.files)
+
+
+def test_the_size_of_a_flush_counts_all_folders_of_a_partition() -> None:
+    runner = Runner(0, flush_size=3, **BY_HOUR)
+    runner.task.put([timed(number, number * HOUR_MS) for number in range(4)])
+    assert names(runner) == [
+        f"year=1970/month=01/day=01/hour=0{number}/t+0+000000000{number}.json"
+        for number in range(3)
+    ]
+
+
+def test_files_end_with_the_time_of_the_first_record_or_a_change_of_folder() -> None:
+    minutes = [0, 20, 40, 70, 30, 50]
+    for changes, wanted in (("true", [0, 2, 3, 4]), ("false", [0, 2, 3])):
+        runner = Runner(
+            0, flush_size=100, rotate_interval_ms="2400000",
+            rotate_file_on_partition_change=changes, **BY_HOUR,
+        )  # fmt: skip
+        for number, minute in enumerate([*minutes, 300]):
+            runner.task.put([timed(number, minute * 60_000)])
+        stored = sorted(
+            json.loads(line)["n"] for each in runner.shelf.files.values()
+            for line in each.splitlines()
+        )  # fmt: skip
+        assert stored == list(range(6))
+        assert sorted(int(name[-15:-5]) for name in names(runner)) == wanted
+
+
+def test_the_interval_needs_a_partitioner_by_time(caplog: pytest.LogCaptureFixture) -> None:
+    runner = Runner(0, flush_size=100, rotate_interval_ms="1000", timestamp_extractor="Record")
+    assert "rotate.interval.ms has no effect" in caplog.text
+    runner.put((0, range(5)))
+    assert runner.shelf.files == {}
+
+
+def test_the_interval_of_others_is_by_the_wall_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ShelfTask, "INTERVAL_NEEDS_TIME", False)
+    runner = Runner(0, flush_size=100, rotate_interval_ms="1000")
+    now = 0.0
+    monkeypatch.setattr(time, "time", lambda: now)
+    runner.put((0, range(3)))
+    now = 0.999
+    runner.put((0, range(3, 4)))
+    assert runner.shelf.files == {}
+    now = 1.0
+    runner.put()
+    assert runner.shelf.numbers() == list(range(4))
+
+
+def test_folders_are_days_of_the_time_zone() -> None:
+    settings = {
+        **BY_HOUR, "timezone": "Asia/Tokyo",
+        "partitioner_class": "io.confluent.connect.storage.partitioner.DailyPartitioner",
+    }  # fmt: skip
+    runner = Runner(0, flush_size=1, **settings)
+    runner.task.put([timed(0, 20 * HOUR_MS), timed(1, 10 * HOUR_MS)])
+    assert [name.partition("/t+")[0] for name in names(runner)] == [
+        "year=1970/month=01/day=01",
+        "year=1970/month=01/day=02",
+    ]
+
+
+@pytest.mark.parametrize(("decimals", "price"), [("BASE64", '"ew=="'), ("NUMERIC", "1.23")])
+def test_json_is_that_of_the_json_converter(decimals: str, price: str) -> None:
+    schema = builders.struct(
+        {
+            "price": logical.decimal(2),
+            "day": logical.DATE,
+            "clock": logical.TIME,
+            "at": logical.TIMESTAMP,
+            "raw": builders.BYTES,
+        }
+    )
+    value = Struct(
+        schema,
+        {
+            "price": Decimal("1.23"),
+            "day": datetime.date(1970, 1, 3),
+            "clock": datetime.time(0, 0, 1),
+            "at": datetime.datetime(1970, 1, 1, 0, 0, 2, tzinfo=datetime.UTC),
+            "raw": b"x",
+        },
+    )
+    made = make_format("JsonFormat", FormatOptions(json_decimals=decimals))
+    data = made.write(schema, [SinkRecord("t", 0, 0, value=value, value_schema=schema)])
+    assert data.decode() == (f'{{"price":{price},"day":2,"clock":1000,"at":2000,"raw":"eA=="}}\n')

@@ -48,3 +48,10 @@ def test_records_become_lines(tmp_path: Path) -> None:
         sink.send("t", {"a": 1.5, "b": [True, None]}, partition=3)
         assert sink.commit() == {("t", 0): 1, ("t", 3): 1}
         assert file.read_text() == "one\n{a=1.5, b=[true, null]}\n"
+
+
+def test_lines_are_in_the_file_before_a_commit(tmp_path: Path) -> None:
+    file = tmp_path / "out.txt"
+    with SinkDriver("FileStreamSink", {"file": str(file), "topics": "lines"}) as sink:
+        sink.send("lines", "one")
+        assert file.read_text() == "one\n"

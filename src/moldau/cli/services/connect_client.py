@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import http.client
 import json
+import socket
 import sys
 import time
 from pathlib import Path
@@ -27,6 +28,15 @@ class WorkerClient:
 
     def __init__(self, url: str) -> None:
         self._url = url.rstrip("/")
+
+    def answers_at(self, place: str) -> bool:
+        """Whether a worker of the cluster is there, by HOST:PORT as states have it."""
+        address = urlsplit(f"{urlsplit(self._url).scheme}://{place}")
+        try:
+            with socket.create_connection((address.hostname or "", address.port or 8083), 2.0):
+                return True
+        except OSError:
+            return False
 
     def call(self, method: str, path: str, body: Any = None) -> Any:
         address = urlsplit(self._url)
@@ -83,7 +93,7 @@ def run(arguments: argparse.Namespace) -> int:
         case "status":
             return _status(worker.call("GET", f"{path}/status"), arguments)
         case "explain":
-            return _explain(worker.call("GET", f"{path}/status"))
+            return _explain(worker.call("GET", f"{path}/status"), worker)
         case "restart":
             _restart(worker, path, arguments)
         case "delete":
@@ -233,10 +243,22 @@ def _reason(part: dict[str, Any]) -> str:
     return line.strip().split(": ", 1)[-1] if ": " in line else line.strip()
 
 
-def _explain(found: dict[str, Any]) -> int:
+def _explain(found: dict[str, Any], worker: WorkerClient) -> int:
     failed = [("the connector", found["connector"])]
     failed += [(f"task {each['id']}", each) for each in found["tasks"]]
     reasons = [(what, each) for what, each in failed if each["state"] == "FAILED"]
+    lost: dict[str, list[str]] = {}
+    for what, each in failed:
+        if each["state"] != "FAILED" and not worker.answers_at(each["worker_id"]):
+            lost.setdefault(each["worker_id"], []).append(what)
+    for place, names in lost.items():
+        print(
+            f"{found['name']}: {', '.join(names)} ran on {place}, which does not answer: another "
+            "worker takes over after scheduled.rebalance.max.delay.ms, five minutes unless it is "
+            "set"
+        )
+    if not reasons and lost:
+        return 1
     if not reasons:
         print(f"{found['name']}: nothing has failed; {found['connector']['state']}, tasks: "
               f"{_counted(found['tasks'])}")  # fmt: skip

@@ -7,7 +7,7 @@ allows.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from moldau.client.config import ADMIN_KEYS, CONSUMER_KEYS, PRODUCER_KEYS
 from moldau.config import ConfigDef
@@ -63,27 +63,36 @@ def connector_client(
     }
 
 
-def override_errors(policy: str, connector: Mapping[str, str]) -> dict[str, str]:
+def override_errors(
+    policy: str, connector: Mapping[str, str], allowlist: Collection[str] = ()
+) -> dict[str, str]:
     """The overrides that the worker's policy does not allow, with what is wrong, by key."""
-    name = policy.rpartition(".")[2].removesuffix("ConnectorClientConfigOverridePolicy")
-    found: dict[str, str] = {}
-    for kind in _KEYS:
-        for key in with_prefix(connector, f"{kind}.override."):
-            full = f"{kind}.override.{key}"
-            if name == "None":
-                found[full] = (
-                    f"None of the client overrides are allowed by the worker's policy, {policy}"
-                )
-            elif name == "Principal" and key not in _PRINCIPAL_KEYS:
-                allowed = ", ".join(sorted(_PRINCIPAL_KEYS))
-                found[full] = f"The 'Principal' policy does not allow '{key}'; only {allowed}"
-    return found
+    name = _policy_name(policy)
+    allowed: dict[str, Collection[str]] = {
+        "None": (),
+        "Principal": _PRINCIPAL_KEYS,
+        "Allowlist": allowlist,
+    }
+    if name not in allowed:
+        return {}
+    return {
+        f"{kind}.override.{key}": f"The '{name}' policy does not allow '{key}' to be overridden in "
+        "the connector configuration."
+        for kind in _KEYS
+        for key in with_prefix(connector, f"{kind}.override.")
+        if key not in allowed[name]
+    }
 
 
 def check_policy(policy: str) -> None:
     """ConfigError for a policy that does not exist here."""
-    name = policy.rpartition(".")[2].removesuffix("ConnectorClientConfigOverridePolicy")
-    if name not in ("All", "None", "Principal"):
+    if _policy_name(policy) not in ("All", "Allowlist", "None", "Principal"):
         raise ConfigError.invalid(
-            "connector.client.config.override.policy", policy, "use All, None or Principal"
+            "connector.client.config.override.policy",
+            policy,
+            "use All, Allowlist, None or Principal",
         )
+
+
+def _policy_name(policy: str) -> str:
+    return policy.rpartition(".")[2].removesuffix("ConnectorClientConfigOverridePolicy")

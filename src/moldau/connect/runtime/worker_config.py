@@ -18,8 +18,6 @@ logger = logging.getLogger(__name__)
 
 _NO_EFFECT = {
     "rest.extension.classes": "there are no REST extensions",
-    "admin.listeners": "/admin is on the listeners",
-    "response.http.headers.config": "no headers are added",
 }
 _BOTH = """
 bootstrap.servers                        list     !          h  +
@@ -30,10 +28,12 @@ offset.flush.interval.ms                 long     60000      l  >=0
 offset.flush.timeout.ms                  long     5000       l  >=0
 task.shutdown.graceful.timeout.ms        long     5000       l  >=0
 connector.client.config.override.policy  string   All        m
+connector.client.config.override.allowlist list   []         m  *
 topic.creation.enable                    boolean  true       l
 topic.tracking.enable                    boolean  true       l
 topic.tracking.allow.reset               boolean  true       l
 listeners                                list     http://127.0.0.1:8083 l *
+admin.listeners                          list     -          l  *
 rest.advertised.host.name                string   -          l
 rest.advertised.port                     int      -          l
 rest.advertised.listener                 string   -          l

@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -39,9 +40,9 @@ from moldau.http.metrics import Metrics
 from moldau.http.server import HttpServer
 from moldau.services.connect.api.connectors import ConnectorsApi
 from moldau.services.connect.api.plugins import PluginsApi
-from moldau.services.connect.api.table import routes
+from moldau.services.connect.api.table import admin_routes, routes
 from moldau.services.connect.api.worker import WorkerApi
-from moldau.services.connect.config import advertised_url, http_config
+from moldau.services.connect.config import admin_http_config, advertised_url, http_config
 from moldau.services.connect.fencing import Privileges
 from moldau.services.connect.group import GroupMember
 from moldau.services.connect.herder import Assigned, Herder
@@ -113,9 +114,10 @@ class ConnectWorker:
             track_topics=config.values["topic.tracking.enable"],
         )
         self.operations = Operations(self.herder, config, self.plugins)
-        self._server = HttpServer(self._application())
+        self._servers = self._make_servers()
 
-    def _application(self) -> Application:
+    def _make_servers(self) -> list[HttpServer]:
+        """The one of `listeners`, and where they are others the one of `admin.listeners`."""
         config = http_config(self.config)
         metrics = Metrics("moldau_connect")
         connectors, plugins = ConnectorsApi(self.operations), PluginsApi(self.operations)
@@ -130,20 +132,36 @@ class ConnectWorker:
             name="connect",
             title="Moldau Connect",
             version=__version__,
-            routes=routes(connectors, plugins, worker),
+            routes=routes(
+                connectors, plugins, worker, admin=self.config.values["admin.listeners"] is None
+            ),
             description="Connectors between Kafka and other systems.",
             map_error=as_http_error,
         )
-        return Application(
-            service, config, authentication=authentication_of(config), metrics=metrics
-        )
+        served = [(service, config, metrics)]
+        if (admin := admin_http_config(self.config)) is not None:
+            own = replace(service, name="connect_admin", routes=tuple(admin_routes(worker)))
+            served.append((own, admin, Metrics("moldau_connect_admin")))
+        return [
+            HttpServer(
+                Application(each, http, authentication=authentication_of(http), metrics=counted)
+            )
+            for each, http, counted in served
+        ]
 
     def _is_ready(self) -> bool:
         return self._ready and (self._group is None or self._group.joined.is_set())
 
     @property
     def urls(self) -> list[str]:
-        return self._server.urls
+        return self._servers[0].urls
+
+    @property
+    def admin_urls(self) -> list[str]:
+        """Where /admin is served."""
+        if self.config.values["admin.listeners"] is None:
+            return self.urls
+        return [url for each in self._servers[1:] for url in each.urls]
 
     # Stores.
 
@@ -186,7 +204,8 @@ class ConnectWorker:
     async def start(self) -> None:
         """Raises ConfigError, ConnectError or KafkaError."""
         self._cluster_id = await asyncio.to_thread(self._ask_cluster_id)
-        await self._server.start()
+        for server in self._servers:
+            await server.start()
         url = advertised_url(self.config, self.urls)
         worker_id = urlsplit(url).netloc
         if self._distributed:
@@ -269,7 +288,8 @@ class ConnectWorker:
         await self.privileges.call_leader("POST", f"/connectors/{name}/tasks", configs)
 
     async def stop(self) -> None:
-        await self._server.stop()
+        for server in self._servers:
+            await server.stop()
         if self._renewing is not None:
             self._renewing.cancel()
         await self.herder.stop()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from moldau.config import ConfigError
 from moldau.connect.chain import with_prefix
 from moldau.connect.runtime.worker_config import WorkerConfig
@@ -13,11 +15,22 @@ _OWN = (
     "access.control.allow.origin",
     "access.control.allow.methods",
     "access.control.allow.headers",
+    "response.http.headers.config",
 )
 
 
 def http_config(config: WorkerConfig) -> HttpConfig:
     """Raises ConfigError. TLS is set by `listeners.https.ssl.*` or, as in Kafka, by `ssl.*`."""
+    return _http_config(config, config.values["listeners"], "listeners.https.")
+
+
+def admin_http_config(config: WorkerConfig) -> HttpConfig | None:
+    """That of `admin.listeners`; None where they are not set, or set to nothing."""
+    listeners = config.values["admin.listeners"]
+    return _http_config(config, listeners, "admin.listeners.https.") if listeners else None
+
+
+def _http_config(config: WorkerConfig, listeners: Sequence[str], tls: str) -> HttpConfig:
     settings = config.settings
     given = {
         key: value
@@ -25,11 +38,9 @@ def http_config(config: WorkerConfig) -> HttpConfig:
         if key in HTTP_KEYS and (key.startswith(("ssl.", "authentication.")) or key in _OWN)
     }
     given.update(
-        (key, value)
-        for key, value in with_prefix(settings, "listeners.https.").items()
-        if key in HTTP_KEYS
+        (key, value) for key, value in with_prefix(settings, tls).items() if key in HTTP_KEYS
     )
-    given["listeners"] = ",".join(_listener(each) for each in config.values["listeners"])
+    given["listeners"] = ",".join(_listener(each) for each in listeners)
     # Longer than any request takes: handlers limit themselves.
     given["request.timeout.ms"] = "90000"
     return HttpConfig.of(HTTP_KEYS.parse(given), default_port=DEFAULT_PORT)

@@ -318,6 +318,7 @@ class Operations:
                 merged,
                 self.plugins,
                 policy=self.config.values["connector.client.config.override.policy"],
+                allowlist=self.config.values["connector.client.config.override.allowlist"],
                 exactly_once=self.config.exactly_once,
                 worker=self.config.settings,
             )

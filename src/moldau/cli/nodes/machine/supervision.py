@@ -112,9 +112,7 @@ class Supervisor:
                 return self._on_seen(event, now_ms)
             case LoopFailed(reason):
                 delay_ms = self._loop.on_ended(now_ms, ran=False)
-                return [
-                    Say(f"The control loop cannot be started: {reason}. {next_try(delay_ms)}.")
-                ]
+                return [Say(f"The control loop cannot be started: {reason}. {next_try(delay_ms)}.")]
             case _:
                 assert_never(event)
 

@@ -28,6 +28,14 @@ SHARED: Final = (
             doc="Columns of keys, as TABLE:COLUMN,COLUMN;TABLE:COLUMN with expressions of tables")
     .define("snapshot.include.collection.list", Kind.LIST, (), group="Filters",
             doc="Regular expressions of the tables whose rows are read; all if it is empty")
+    .define("snapshot.select.statement.overrides", Kind.LIST, (), group="Filters",
+            doc="Tables whose rows are read by a statement of their own, each with the setting "
+            "snapshot.select.statement.overrides.TABLE. It must have all columns of the table")
+    .define("database.initial.statements", Kind.STRING, None, group="Connection",
+            doc="Statements for each ordinary connection, separated by ; (;; is one in them)")
+    .define("unavailable.value.placeholder", Kind.STRING, "__debezium_unavailable_value",
+            group="Connector",
+            doc="What texts and bytes are that the database does not send: they were not changed")
     .define("provide.transaction.metadata", Kind.BOOLEAN, False, group="Connector",
             doc="Whether changes name their place in a transaction, with records of its "
             "begin and end")

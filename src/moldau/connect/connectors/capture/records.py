@@ -39,6 +39,17 @@ _PATTERNS = (
 )
 
 
+_SELECTS = "snapshot.select.statement.overrides"
+
+
+def statements(text: str | None) -> list[str]:
+    """Of `database.initial.statements`: separated by a semicolon, of which two are one in them."""
+    parts = [
+        each.replace("\0", ";").strip() for each in (text or "").replace(";;", "\0").split(";")
+    ]
+    return [each for each in parts if each]
+
+
 class Capture:
     """The settings of a task that all databases share."""
 
@@ -54,6 +65,12 @@ class Capture:
         self.partition = {"server": config["topic.prefix"]}
         self._heartbeats = Heartbeats(config["heartbeat.interval.ms"], time.monotonic())
         self._read = patterns(config["snapshot.include.collection.list"])
+        #: Statements for the rows of tables, by their names as SCHEMA.TABLE or DATABASE.TABLE.
+        self.selects = {
+            name: props[f"{_SELECTS}.{name}"]
+            for name in config[_SELECTS]
+            if props.get(f"{_SELECTS}.{name}")
+        }
 
     def topic(self, *names: str) -> str:
         delimiter: str = self._config["topic.delimiter"]
@@ -112,7 +129,7 @@ class Capture:
 class CaptureConnector(SingleSource):
     """One task, since a log is read in order; exactly once, by the database's transactions."""
 
-    PASSED_ON = (TRUNCATE, MASK)
+    PASSED_ON = (TRUNCATE, MASK, f"{_SELECTS}.")
 
     def validate(self, props: Mapping[str, str]) -> list[ConfigValue]:
         found = super().validate(props)
@@ -130,6 +147,9 @@ class CaptureConnector(SingleSource):
         for key, text in props.items():
             if (wrong := rule_error(key, text)) is not None:
                 found.append(ConfigValue(key, text, errors=[wrong]))
+        for name in values[_SELECTS].value or ():
+            if not props.get(f"{_SELECTS}.{name}"):
+                values[_SELECTS].errors.append(f"{_SELECTS}.{name} must have the statement")
         if values["column.include.list"].value and values["column.exclude.list"].value:
             values["column.exclude.list"].errors.append(
                 '"column.include.list" or "column.exclude.list" may be given, not both'

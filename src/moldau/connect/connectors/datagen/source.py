@@ -14,6 +14,7 @@ from moldau.connect.api import (
     ConfigError,
     ConfigValue,
     ConnectError,
+    Header,
     Importance,
     Kind,
     Range,
@@ -23,6 +24,7 @@ from moldau.connect.api import (
 )
 from moldau.connect.connectors.datagen.machine.quickstarts import QUICKSTARTS, quickstart
 from moldau.connect.connectors.datagen.machine.values import value_maker
+from moldau.data import builders
 from moldau.data.avro.connect_data import AvroData
 from moldau.data.avro.language import AvroLanguage
 from moldau.data.avro.to_connect import connect_value
@@ -30,6 +32,8 @@ from moldau.data.errors import DataError
 from moldau.data.schema_language import SchemaError
 
 _TASK: Final = "task.id"
+_GENERATION: Final = "task.generation"
+_ITERATION: Final = "current.iteration"
 #: With an interval of nothing this many records are made at once.
 BATCH: Final = 1000
 
@@ -38,8 +42,9 @@ CONFIG: Final = (
     .define("kafka.topic", Kind.STRING, importance=Importance.HIGH, doc="Topic to write to")
     .define("max.interval", Kind.LONG, 500, validator=Range(-1), importance=Importance.HIGH,
             doc="Longest wait between records in ms; 0 or -1: none")
-    .define("iterations", Kind.INT, -1, validator=Range(-1), importance=Importance.HIGH,
-            doc="How many records a task writes; -1: without end")
+    .define("iterations", Kind.INT, -1, importance=Importance.HIGH,
+            doc="How many records a task writes before it fails, as the original's does; less "
+            "than 1: without end")
     .define("quickstart", Kind.STRING, None, importance=Importance.HIGH,
             doc=f"One of {', '.join(sorted(QUICKSTARTS))}")
     .define("schema.filename", Kind.STRING, None, importance=Importance.HIGH,
@@ -134,7 +139,7 @@ class _Maker:
             raise ConfigError.invalid("schema.string", "", str(error)) from None
         if self.schema is None or not self.schema.fields:
             raise ConfigError.invalid("schema.string", "", "must be a record")
-        self.key_schema = None
+        self.key_schema = builders.OPTIONAL_STRING
         if self.key is not None:
             field = self.schema.field(self.key)
             if field is None:
@@ -158,23 +163,25 @@ class DatagenTask(SourceTask):
         self._partition = {_TASK: int(props.get(_TASK, "0"))}
         seed = config["random.seed"]
         self._random = random.Random(None if seed is None else seed + self._partition[_TASK])
-        stored = self.context.offset_storage_reader.offset(self._partition)
-        for _ in range(int((stored or {}).get("records", 0))):
+        stored = self.context.offset_storage_reader.offset(self._partition) or {}
+        self._generation = int(stored.get(_GENERATION, 0))
+        for _ in range(int(stored.get(_ITERATION, 0))):
             # Iterations and seeded values continue where they were.
             self._maker.make(self._random)
             self._made += 1
 
     def poll(self) -> Sequence[SourceRecord] | None:
         interval_ms, limit = self._config["max.interval"], self._config["iterations"]
-        if 0 <= limit <= self._made:
-            self._stopped.wait(1.0)
-            return None
+        if 0 < limit <= self._made:
+            raise ConnectError(
+                f"Stopping connector: generated the configured {self._made} number of messages"
+            )
         count = 1
         if interval_ms > 0:
             self._stopped.wait(random.random() * interval_ms / 1000)
         else:
             count = BATCH
-        if limit >= 0:
+        if limit > 0:
             count = min(count, limit - self._made)
         if self._stopped.is_set():
             return None
@@ -186,15 +193,21 @@ class DatagenTask(SourceTask):
             value = maker.value(self._random)
         except DataError as error:
             raise ConnectError(f"the hints do not fit the schema: {error}") from error
+        numbers = {
+            _GENERATION: self._generation,
+            _TASK: self._partition[_TASK],
+            _ITERATION: self._made,
+        }
         self._made += 1
         return SourceRecord(
             self._partition,
-            {"records": self._made},
+            {_GENERATION: self._generation + 1, _ITERATION: self._made},
             self._config["kafka.topic"],
             key=None if maker.key is None else value.get(maker.key),
             key_schema=maker.key_schema,
             value=value,
             value_schema=maker.schema,
+            headers=[Header(name, number, builders.INT64) for name, number in numbers.items()],
         )
 
     def stop(self) -> None:

@@ -194,13 +194,15 @@ class ElasticsearchSinkTask(SinkTask):
             return
         path = "/" + quote(index)
         # 400: it exists already.
-        self._request("PUT", path, b"{}", taken=(400,))
+        exists = not self._request("PUT", path, b"{}", taken=(400,))
         if schema is not None and schema.type is Type.STRUCT:
             body = json.dumps(rules.mapping(schema, compact_maps=how.compact_maps)).encode()
             place = f"{path}/_mapping"
             if how.type_name is not None:
                 place += f"/{quote(how.type_name)}"
-            self._request("PUT", place, body)
+            # A field of an index cannot get another type: then each document shows whether it fits.
+            if not self._request("PUT", place, body, taken=(400,) if exists else ()):
+                logger.warning("%s keeps its mapping, which another schema does not fit", index)
         self._prepared.add((index, schema))
 
     def _send(self, actions: list[Action]) -> None:

@@ -30,7 +30,12 @@ def define_storage(config: ConfigDef, *, format_class: str = "JsonFormat") -> Co
         config.define("flush.size", Kind.INT, validator=Range(1), importance=Importance.HIGH,
                       group="Connector", doc="Number of records after which a file is stored")
         .define("rotate.interval.ms", Kind.LONG, -1, group="Connector",
-                doc="Store a file when a record is so much newer than its first; -1: never")
+                doc="Store the files when a record is so much newer than the first in them, with "
+                "TimeBasedPartitioner and its kind; with others S3 ignores it, and HDFS and SFTP "
+                "take the wall clock; -1: never")
+        .define("rotate.file.on.partition.change", Kind.BOOLEAN, True, group="Connector",
+                doc="S3 with rotate.interval.ms: store the files also when a record goes to "
+                "another folder than the one before")
         .define("rotate.schedule.interval.ms", Kind.LONG, -1, group="Connector",
                 doc="Store files at these intervals of the wall clock, which is at least once; "
                 "-1: never")
@@ -50,6 +55,9 @@ def define_storage(config: ConfigDef, *, format_class: str = "JsonFormat") -> Co
         .define("format.bytearray.separator", Kind.STRING, None, group="Storage",
                 doc="What follows each value in them, and in those of StringFormat; empty: a line "
                 "feed")
+        .define("json.decimal.format", Kind.STRING, "BASE64", group="Storage",
+                validator=OneOf(("BASE64", "NUMERIC"), ignore_case=True),
+                doc="How JsonFormat writes decimals: BASE64 of their bytes, or NUMERIC")
         .define("schema.compatibility", Kind.STRING, "NONE", group="Storage",
                 validator=OneOf(COMPATIBILITIES, ignore_case=True),
                 doc="NONE: another schema begins a new file. BACKWARD, FULL: a newer version does, "
@@ -86,6 +94,7 @@ def format_options(config: Mapping[str, Any], compression: str) -> FormatOptions
         parquet_codec=config["parquet.codec"],
         bytes_extension=config["format.bytearray.extension"],
         separator=config["format.bytearray.separator"] or "\n",
+        json_decimals=config["json.decimal.format"],
     )
 
 

@@ -11,6 +11,7 @@ from typing import Final, Protocol
 from moldau.connect.api import ConfigError, SinkRecord
 from moldau.connect.connectors.support.documents import json_bytes
 from moldau.connect.connectors.support.libraries import library
+from moldau.connect.converters.simple import JsonConverter
 from moldau.data import json_text
 from moldau.data.errors import DataError
 from moldau.data.schema import Schema, SchemaAndValue, Type
@@ -53,6 +54,7 @@ class FormatOptions:
     parquet_codec: str = "snappy"
     bytes_extension: str = ".bin"
     separator: str = "\n"
+    json_decimals: str = "BASE64"
 
     def zipped(self, data: bytes) -> bytes:
         if not self.is_gzip:
@@ -94,10 +96,19 @@ class JsonFormat:
     def __init__(self, options: FormatOptions = DEFAULTS) -> None:
         self._options = options
         self.extension = ".json.gz" if options.is_gzip else ".json"
+        self._converter = JsonConverter()
+        given = {"schemas.enable": "false", "decimal.format": options.json_decimals}
+        self._converter.configure(given, is_key=False)
 
     def write(self, schema: Schema | None, records: Sequence[SinkRecord]) -> bytes:
-        lines = [json_bytes(record.value) for record in records]
+        lines = [self._line(schema, record) for record in records]
         return self._options.zipped(b"\n".join(lines) + b"\n")
+
+    def _line(self, schema: Schema | None, record: SinkRecord) -> bytes:
+        if isinstance(record.value, Struct):
+            data = self._converter.from_connect_data(record.topic, schema, record.value)
+            return data or b"null"
+        return json_bytes(record.value)
 
     def read(self, data: bytes) -> Iterator[SchemaAndValue]:
         for line in self._options.unzipped(data).splitlines():

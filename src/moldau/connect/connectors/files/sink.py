@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from abc import abstractmethod
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from moldau.connect.api import (
     DataError,
@@ -15,9 +16,15 @@ from moldau.connect.api import (
     TopicPartition,
 )
 from moldau.connect.connectors.files.formats import Format
-from moldau.connect.connectors.files.machine.partitioners import make_extractor, make_partitioner
+from moldau.connect.connectors.files.machine.partitioners import (
+    is_time_based,
+    make_extractor,
+    make_partitioner,
+)
 from moldau.connect.connectors.files.machine.rotation import OpenFile, PartitionFiles, Rotation
 from moldau.connect.connectors.files.machine.zones import offset_ms_of
+
+logger = logging.getLogger(__name__)
 
 
 class Storage(Protocol):
@@ -29,6 +36,10 @@ class Storage(Protocol):
 
 class FilesSinkTask(SinkTask):
     """Files are kept in memory until they are complete, up to `flush.size` records each."""
+
+    #: Whether rotate.interval.ms is for partitioners by time only, and with it a change of the
+    #: folder ends files, as with S3. Else it is by the wall clock with other partitioners.
+    INTERVAL_NEEDS_TIME: ClassVar[bool] = False
 
     def __init__(self) -> None:
         super().__init__()
@@ -47,12 +58,23 @@ class FilesSinkTask(SinkTask):
     def start(self, props: Mapping[str, str]) -> None:
         config = self._config = self.parse(props)
         self._storage, self._format = self.open_storage(config)
+        by_time = is_time_based(config["partitioner.class"])
+        rotate_ms = config["rotate.interval.ms"]
+        if rotate_ms > 0 and not by_time and self.INTERVAL_NEEDS_TIME:
+            logger.warning(
+                "rotate.interval.ms has no effect: it needs a partitioner by time, not %s",
+                config["partitioner.class"],
+            )
+            rotate_ms = -1
         self._rotation = Rotation(
             config["flush.size"],
-            config["rotate.interval.ms"],
+            rotate_ms,
             config["rotate.schedule.interval.ms"],
             config["schema.compatibility"].upper(),
-            config.get("store.kafka.keys", False),
+            wall_clock=not by_time,
+            changes_of_folder=self.INTERVAL_NEEDS_TIME
+            and config["rotate.file.on.partition.change"],
+            keys=config.get("store.kafka.keys", False),
         )
         self._partitioner = make_partitioner(config, offset_ms_of(config["timezone"]))
         self._timestamp = make_extractor(config)

@@ -80,6 +80,8 @@ class FileStreamSinkTask(SinkTask):
     def put(self, records: Sequence[SinkRecord]) -> None:
         if records:
             self._output.write("".join([_line(record.value) for record in records]))
+            # Lines are there at once, not only with the next commit.
+            self._output.flush()
 
     def flush(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
         self._output.flush()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final
 
 from moldau.connect.api import (
@@ -14,7 +15,8 @@ from moldau.connect.api import (
     Password,
     Range,
 )
-from moldau.connect.connectors.jdbc.machine import progress
+from moldau.connect.connectors.jdbc.machine import progress, tables
+from moldau.connect.connectors.jdbc.machine.columns import CONNECT_LOGICAL, GRANULARITIES, zone_of
 
 _DATABASE: Final = "Database"
 
@@ -72,7 +74,32 @@ def _connection(config: ConfigDef) -> ConfigDef:
     )
 
 
-SOURCE: Final = (
+def _is_zone(key: str, value: Any) -> None:
+    zone_of(str(value))
+
+
+def _are_mappings(key: str, value: Any) -> None:
+    for each in value or ():
+        tables.parse_mapping(each)
+
+
+def _are_patterns(key: str, value: Any) -> None:
+    for each in value or ():
+        re.compile(each)
+
+
+def _zone(config: ConfigDef, group: str) -> ConfigDef:
+    return config.define(
+        "db.timezone",
+        Kind.STRING,
+        "UTC",
+        validator=CheckedBy(_is_zone, "a time zone"),
+        group=group,
+        doc="Time zone of timestamps that have none of their own",
+    )
+
+
+SOURCE = (
     _connection(ConfigDef())
     .define(
         "mode",
@@ -107,6 +134,32 @@ SOURCE: Final = (
         doc="Columns with the time of the last change; the first that is not null counts",
     )
     .define(
+        "timestamp.columns.mapping",
+        Kind.LIST,
+        (),
+        validator=CheckedBy(_are_mappings, "REGEX:[COLUMN|COLUMN],..."),
+        group="Mode",
+        doc="Instead of timestamp.column.name: for each table, REGEX:[COLUMN|COLUMN]",
+    )
+    .define(
+        "incrementing.column.mapping",
+        Kind.LIST,
+        (),
+        validator=CheckedBy(_are_mappings, "REGEX:COLUMN,..."),
+        group="Mode",
+        doc="Instead of incrementing.column.name: for each table, REGEX:COLUMN",
+    )
+    .define(
+        "timestamp.granularity",
+        Kind.STRING,
+        CONNECT_LOGICAL,
+        validator=OneOf(GRANULARITIES),
+        importance=Importance.LOW,
+        group="Mode",
+        doc="How timestamps are written: Connect's Timestamp (milliseconds), or microseconds or "
+        "nanoseconds as a number or a text",
+    )
+    .define(
         "timestamp.initial",
         Kind.LONG,
         None,
@@ -134,13 +187,32 @@ SOURCE: Final = (
     .define("table.whitelist", Kind.LIST, (), group=_DATABASE, doc="Tables to copy")
     .define("table.blacklist", Kind.LIST, (), group=_DATABASE, doc="Tables not to copy")
     .define(
+        "table.include.list",
+        Kind.LIST,
+        (),
+        validator=CheckedBy(_are_patterns, "regular expressions"),
+        group=_DATABASE,
+        doc="Tables to copy, as regular expressions of full names",
+    )
+    .define(
+        "table.exclude.list",
+        Kind.LIST,
+        (),
+        validator=CheckedBy(_are_patterns, "regular expressions"),
+        group=_DATABASE,
+        doc="Of these the tables not to copy",
+    )
+    .define(
         "table.types",
         Kind.LIST,
         ("TABLE",),
-        validator=ListOf(("TABLE", "VIEW")),
+        validator=ListOf(
+            ("TABLE", "PARTITIONED TABLE", "VIEW", "MATERIALIZED VIEW", "FOREIGN TABLE")
+        ),
         importance=Importance.LOW,
         group=_DATABASE,
-        doc="TABLE, VIEW",
+        doc="TABLE, VIEW; with PostgreSQL also PARTITIONED TABLE (instead of its partitions), "
+        "MATERIALIZED VIEW, FOREIGN TABLE",
     )
     .define(
         "schema.pattern",
@@ -217,8 +289,10 @@ SOURCE: Final = (
     )
 )
 
+SOURCE = _zone(SOURCE, _DATABASE)
+
 SINK: Final = (
-    _connection(ConfigDef())
+    _zone(_connection(ConfigDef()), "Data Mapping")
     .define(
         "insert.mode",
         Kind.STRING,
@@ -283,12 +357,43 @@ SINK: Final = (
         doc="Fields of the value to write; empty: all",
     )
     .define(
-        "db.timezone",
+        "date.timezone",
         Kind.STRING,
-        "UTC",
-        validator=OneOf(("UTC",)),
+        "DB_TIMEZONE",
+        validator=OneOf(("DB_TIMEZONE", "UTC")),
         group="Data Mapping",
-        doc="Time zone of timestamps without one: UTC",
+        doc="Whether days are taken as midnight UTC in db.timezone, as the original does, or as "
+        "they are (UTC)",
+    )
+    .define(
+        "replace.null.with.default",
+        Kind.BOOLEAN,
+        True,
+        group="Writes",
+        doc="Whether the default of a field is written where its value is null",
+    )
+    .define(
+        "timestamp.fields.list",
+        Kind.LIST,
+        (),
+        group="Data Mapping",
+        doc="Fields with numbers or texts of microseconds or nanoseconds that become timestamps",
+    )
+    .define(
+        "timestamp.precision.mode",
+        Kind.STRING,
+        "microseconds",
+        validator=OneOf(("microseconds", "nanoseconds")),
+        group="Data Mapping",
+        doc="What timestamp.fields.list counts: microseconds, nanoseconds",
+    )
+    .define(
+        "string.output.value.column.name",
+        Kind.STRING,
+        "record_value",
+        importance=Importance.LOW,
+        group="Data Mapping",
+        doc="Column of values that are texts",
     )
     .define(
         "auto.create",

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Final, Protocol
 from urllib.parse import parse_qsl, unquote, urlsplit
+from zoneinfo import ZoneInfo
 
 from moldau.connect.api import ConfigError, ConnectError, RetriableError
 from moldau.connect.connectors.jdbc.machine import columns, statements
-from moldau.connect.connectors.jdbc.machine.columns import Column
+from moldau.connect.connectors.jdbc.machine.columns import Column, Reading
 from moldau.connect.connectors.jdbc.machine.statements import Syntax
 from moldau.connect.connectors.support.libraries import library
 from moldau.data import builders, logical
@@ -30,7 +31,7 @@ class TableColumn:
 
     column: Column
     is_key: bool = False
-    has_default: bool = False
+    numbers_itself: bool = False
 
 
 class Database(Protocol):
@@ -41,15 +42,18 @@ class Database(Protocol):
     def connection(self) -> Any:
         """The connection, in a transaction that the caller ends."""
 
+    def reading_cursor(self) -> Any:
+        """A cursor that fetches a result piece by piece. Only one may be open."""
+
     def close(self) -> None: ...
 
     def tables(self, schema: str | None, types: Sequence[str]) -> list[tuple[str, ...]]:
         """Names of tables: catalogue and schema as far as there are any, then the table."""
 
-    def table_columns(self, name: tuple[str, ...], mapping: str) -> list[TableColumn]:
+    def table_columns(self, name: tuple[str, ...], reading: Reading) -> list[TableColumn]:
         """Empty if there is no such table."""
 
-    def result_columns(self, cursor: Any, mapping: str) -> list[Column]:
+    def result_columns(self, cursor: Any, reading: Reading) -> list[Column]:
         """The columns of a query's result; all may be null."""
 
     def now(self) -> datetime.datetime: ...
@@ -61,24 +65,29 @@ class Database(Protocol):
         """What to raise for an error of the driver: retriable if the database is away."""
 
 
-def open_database(url: str, user: str | None, password: str | None) -> Database:
+def open_database(
+    url: str, user: str | None, password: str | None, zone: datetime.tzinfo = datetime.UTC
+) -> Database:
+    """`zone` is that of timestamps that have none of their own."""
     scheme = url.removeprefix("jdbc:").partition(":")[0]
     if not url.startswith("jdbc:"):
         raise ConfigError.invalid(URL_KEY, url, "must begin with jdbc:")
     match scheme:
         case "postgresql":
-            return Postgres(url, user or "", password or "")
+            return Postgres(url, user or "", password or "", zone)
         case "mysql" | "mariadb":
-            return MySql(url, user, password)
+            return MySql(url, user, password, zone)
         case "sqlite":
-            return Sqlite(url)
+            return Sqlite(url, zone)
         case _:
             raise ConfigError.invalid(
                 URL_KEY, url, "must be of postgresql, mysql, mariadb or sqlite"
             )
 
 
-def _by_name(name: str, mapping: str, precision: int | None, scale: int | None) -> Column | None:
+def _by_name(
+    name: str, reading: Reading, precision: int | None, scale: int | None
+) -> Column | None:
     """Types whose names the databases share."""
     match name:
         case "boolean" | "bool":
@@ -94,13 +103,13 @@ def _by_name(name: str, mapping: str, precision: int | None, scale: int | None) 
         case "double precision" | "double":
             return Column("", builders.FLOAT64, float)
         case "numeric" | "decimal":
-            return columns.numeric("", precision, scale, mapping)
+            return reading.numeric(precision, scale)
         case "date":
             return Column("", logical.DATE, columns.date)
         case "time" | "time without time zone" | "time with time zone":
-            return Column("", logical.TIME, columns.time_of_day)
+            return reading.time()
         case "timestamp" | "datetime" | "timestamp without time zone" | "timestamp with time zone":
-            return Column("", logical.TIMESTAMP, columns.timestamp)
+            return reading.timestamp()
     return None
 
 
@@ -115,7 +124,7 @@ _BINARY: Final = Column("", builders.BYTES, bytes)
 class Postgres:
     syntax = statements.POSTGRESQL
 
-    def __init__(self, url: str, user: str, password: str) -> None:
+    def __init__(self, url: str, user: str, password: str, zone: datetime.tzinfo) -> None:
         from moldau.spark.tables.errors import OptionError
         from moldau.spark.tables.jdbc.machine.address import parse_address
 
@@ -125,12 +134,26 @@ class Postgres:
         except OptionError as error:
             raise ConfigError.invalid(URL_KEY, url.partition("?")[0], str(error)) from None
         self.shown = url.partition("?")[0]
+        self._zone = zone
         self._connection: Any = None
 
     def connection(self) -> Any:
         if self._connection is None or self._connection.closed:
-            self._connection = self._driver.connect(**self._parameters)
+            connection = self._driver.connect(**self._parameters)
+            # A text that is compared with, or stored as, a timestamp with a time zone is in this.
+            connection.execute(self._set_zone())
+            connection.commit()
+            self._connection = connection
         return self._connection
+
+    def _set_zone(self) -> str:
+        if isinstance(self._zone, ZoneInfo):
+            return f"SET TIME ZONE '{self._zone.key}'"
+        offset = self._zone.utcoffset(None) or datetime.timedelta()
+        return f"SET TIME ZONE INTERVAL '{int(offset.total_seconds())} seconds'"
+
+    def reading_cursor(self) -> Any:
+        return self.connection().cursor(name="moldau_rows")
 
     def close(self) -> None:
         if self._connection is not None:
@@ -138,49 +161,59 @@ class Postgres:
             self._connection = None
 
     def tables(self, schema: str | None, types: Sequence[str]) -> list[tuple[str, ...]]:
-        kinds = ["BASE TABLE" if each == "TABLE" else each for each in types]
         found = self.connection().execute(
-            "SELECT table_catalog, table_schema, table_name FROM information_schema.tables "
-            "WHERE table_type = ANY(%s) AND table_schema LIKE coalesce(%s, '%%') "
-            "AND table_schema NOT IN ('pg_catalog', 'information_schema') ORDER BY 2, 3",
-            (kinds, schema),
+            "SELECT current_database()::text, n.nspname::text, c.relname::text FROM pg_class c "
+            "JOIN pg_namespace n ON n.oid = c.relnamespace "
+            "WHERE c.relkind = ANY(%s) AND n.nspname LIKE coalesce(%s, '%%') "
+            "AND n.nspname <> 'information_schema' AND n.nspname !~ '^pg_' "
+            "AND has_table_privilege(c.oid, 'SELECT') ORDER BY 2, 3",
+            ([_POSTGRES_KINDS[each] for each in types if each in _POSTGRES_KINDS], schema),
         )
         return [tuple(row) for row in found]
 
-    def table_columns(self, name: tuple[str, ...], mapping: str) -> list[TableColumn]:
+    def table_columns(self, name: tuple[str, ...], reading: Reading) -> list[TableColumn]:
         schema, table = (None, name[-1]) if len(name) == 1 else name[-2:]
         rows = self.connection().execute(
-            "SELECT c.column_name, c.data_type, c.numeric_precision, c.numeric_scale, "
-            "c.is_nullable = 'YES', c.column_default IS NOT NULL OR c.is_identity = 'YES', "
-            "EXISTS (SELECT 1 FROM information_schema.table_constraints t "
-            "JOIN information_schema.key_column_usage k USING (constraint_schema, constraint_name) "
-            "WHERE t.constraint_type = 'PRIMARY KEY' AND k.table_schema = c.table_schema "
-            "AND k.table_name = c.table_name AND k.column_name = c.column_name) "
-            "FROM information_schema.columns c WHERE c.table_name = %s "
-            "AND c.table_schema = coalesce(%s, current_schema()) ORDER BY c.ordinal_position",
-            (table, schema),
+            "SELECT a.attname::text, "
+            "format_type(CASE WHEN t.typtype = 'd' THEN t.typbasetype ELSE t.oid END, NULL), "
+            "CASE WHEN t.typtype = 'd' THEN t.typtypmod ELSE a.atttypmod END, "
+            "NOT a.attnotnull, "
+            "EXISTS (SELECT 1 FROM pg_index i WHERE i.indrelid = c.oid AND i.indisprimary "
+            "AND a.attnum = ANY(i.indkey)), "
+            "a.attidentity <> '' OR coalesce(pg_get_expr(d.adbin, d.adrelid), '') "
+            "LIKE 'nextval(%%' "
+            "FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
+            "JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped "
+            "JOIN pg_type t ON t.oid = a.atttypid "
+            "LEFT JOIN pg_attrdef d ON d.adrelid = c.oid AND d.adnum = a.attnum "
+            "WHERE c.relname = %s AND c.relkind = ANY('{r,p,v,m,f}') "
+            "AND (n.nspname = %s OR %s::text IS NULL AND pg_table_is_visible(c.oid)) "
+            "ORDER BY a.attnum",
+            (table, schema, schema),
         )
-        return [
-            TableColumn(
-                _named(self._typed(kind, precision, scale, mapping), column, optional),
-                is_key,
-                has_default,
-            )
-            for column, kind, precision, scale, optional, has_default, is_key in rows
-        ]
+        found = []
+        for column, kind, modifier, optional, is_key, numbers_itself in rows:
+            precision, scale = _postgres_size(kind, modifier)
+            typed = _named(self._typed(kind, precision, scale, reading), column, optional)
+            found.append(TableColumn(typed, is_key, numbers_itself))
+        return found
 
-    def _typed(self, kind: str, precision: int | None, scale: int | None, mapping: str) -> Column:
+    def _typed(
+        self, kind: str, precision: int | None, scale: int | None, reading: Reading
+    ) -> Column:
         if kind == "bytea":
             return _BINARY
-        return _by_name(kind, mapping, precision, scale) or _TEXT
+        if kind == "bit" and precision is not None:
+            return _postgres_bits(precision)
+        return _by_name(kind, reading, precision, scale) or _TEXT
 
-    def result_columns(self, cursor: Any, mapping: str) -> list[Column]:
+    def result_columns(self, cursor: Any, reading: Reading) -> list[Column]:
         types = self._driver.adapters.types
         found = []
         for each in cursor.description:
             info = types.get(each.type_code)
             kind = info.regtype if info is not None else "text"
-            typed = self._typed(kind, each.precision, each.scale, mapping)
+            typed = self._typed(kind, each.precision, each.scale, reading)
             found.append(_named(typed, each.name, True))
         return found
 
@@ -190,12 +223,51 @@ class Postgres:
         return utc
 
     def moment(self, value: datetime.datetime) -> Any:
-        # Of a column with a time zone and of one without, which is taken as UTC.
-        return value.replace(tzinfo=None).isoformat(sep=" ")
+        # For a column with a time zone, which is the session's, and for one without.
+        return _local(value, self._zone).isoformat(sep=" ")
 
     def failure(self, error: Exception, what: str) -> ConnectError:
         away = isinstance(error, (self._driver.OperationalError, self._driver.InterfaceError))
         return _failure(error, what, away, self.shown)
+
+
+#: Kinds of tables, as PostgreSQL's JDBC driver calls them.
+_POSTGRES_KINDS: Final = {
+    "TABLE": "r",
+    "PARTITIONED TABLE": "p",
+    "VIEW": "v",
+    "MATERIALIZED VIEW": "m",
+    "FOREIGN TABLE": "f",
+}
+
+
+def _postgres_size(kind: str, modifier: int) -> tuple[int | None, int | None]:
+    """Precision and scale, or the length of bits, if they are declared."""
+    if modifier < 0:
+        return None, None
+    if kind == "numeric":
+        # A scale has eleven bits and may be negative.
+        return (modifier - 4) >> 16 & 0xFFFF, ((modifier - 4 & 0x7FF) ^ 1024) - 1024
+    return (modifier if kind == "bit" else None), None
+
+
+def _postgres_bits(length: int) -> Column:
+    if length == 1:
+        return Column("", builders.BOOLEAN, lambda value: value == "1")
+    if length <= _BITS_OF_BYTE:
+        return Column("", builders.INT8, lambda value: _signed_byte(int(value, 2)))
+    return Column("", builders.BYTES, lambda value: value.encode())
+
+
+_BITS_OF_BYTE: Final = 8
+
+
+def _signed_byte(value: int) -> int:
+    return value - 256 if value > 127 else value
+
+
+def _local(value: datetime.datetime, zone: datetime.tzinfo) -> datetime.datetime:
+    return value.astimezone(zone).replace(tzinfo=None)
 
 
 def _failure(error: Exception, what: str, away: bool, shown: str) -> ConnectError:
@@ -208,8 +280,11 @@ class MySql:
 
     syntax = statements.MYSQL
 
-    def __init__(self, url: str, user: str | None, password: str | None) -> None:
+    def __init__(
+        self, url: str, user: str | None, password: str | None, zone: datetime.tzinfo
+    ) -> None:
         self._driver = library("pymysql", "PyMySQL")
+        self._zone = zone
         parts = urlsplit(url.removeprefix("jdbc:"))
         query = dict(parse_qsl(parts.query))
         self.shown = url.partition("?")[0]
@@ -220,8 +295,12 @@ class MySql:
             "password": password or query.get("password") or unquote(parts.password or ""),
             "database": unquote(parts.path.removeprefix("/")) or None,
             "charset": "utf8mb4",
-            "init_command": "SET time_zone = '+00:00'",
         }
+        if not isinstance(zone, ZoneInfo) or zone.key == "UTC":
+            # For columns of type TIMESTAMP. Names are known to servers with tables for them only:
+            # then the server's own zone must be this one.
+            offset = zone.utcoffset(None) or datetime.timedelta()
+            self._parameters["init_command"] = f"SET time_zone = '{_offset_text(offset)}'"
         if query.get("useSSL", "").lower() == "true" or query.get("sslMode", "").upper() in (
             "REQUIRED", "TRUST", "VERIFY_CA", "VERIFY_IDENTITY",
         ):  # fmt: skip
@@ -232,6 +311,9 @@ class MySql:
         if self._connection is None or not self._connection.open:
             self._connection = self._driver.connect(**self._parameters)
         return self._connection
+
+    def reading_cursor(self) -> Any:
+        return self.connection().cursor(import_module("pymysql.cursors").SSCursor)
 
     def close(self) -> None:
         if self._connection is not None:
@@ -258,28 +340,31 @@ class MySql:
             )
         ]
 
-    def table_columns(self, name: tuple[str, ...], mapping: str) -> list[TableColumn]:
+    def table_columns(self, name: tuple[str, ...], reading: Reading) -> list[TableColumn]:
         schema, table = (None, name[-1]) if len(name) == 1 else name[-2:]
         rows = self._rows(
             "SELECT column_name, data_type, column_type, numeric_precision, numeric_scale, "
-            "is_nullable, column_default, extra, column_key FROM information_schema.columns "
+            "is_nullable, extra, column_key FROM information_schema.columns "
             "WHERE table_name = %s AND table_schema = coalesce(%s, database()) "
             "ORDER BY ordinal_position",
             table,
             schema,
         )
         found = []
-        for column, kind, full, precision, scale, nullable, default, extra, key in rows:
-            typed = self._typed(kind, full, precision, scale, mapping)
-            has_default = default is not None or "auto_increment" in (extra or "")
+        for column, kind, full, precision, scale, nullable, extra, key in rows:
+            typed = self._typed(kind, full, precision, scale, reading)
             found.append(
-                TableColumn(_named(typed, column, nullable == "YES"), key == "PRI", has_default)
+                TableColumn(
+                    _named(typed, column, nullable == "YES"),
+                    key == "PRI",
+                    "auto_increment" in (extra or ""),
+                )
             )
         return found
 
     @staticmethod
     def _typed(
-        kind: str, full: str, precision: int | None, scale: int | None, mapping: str
+        kind: str, full: str, precision: int | None, scale: int | None, reading: Reading
     ) -> Column:
         unsigned = "unsigned" in full
         match kind:
@@ -293,13 +378,15 @@ class MySql:
                 return columns.numeric("", 20, 0, "none")
             case "year":
                 return Column("", builders.INT32)
-            case "bit" if full == "bit(1)":
-                return Column("", builders.BOOLEAN, lambda value: value != b"\0")
+            case "bit" if full in _SMALL_BITS:
+                return Column(
+                    "", builders.INT8, lambda value: _signed_byte(int.from_bytes(value, "big"))
+                )
             case "binary" | "varbinary" | "blob" | "tinyblob" | "mediumblob" | "longblob" | "bit":
                 return _BINARY
-        return _by_name(kind, mapping, precision, scale) or _TEXT
+        return _by_name(kind, reading, precision, scale) or _TEXT
 
-    def result_columns(self, cursor: Any, mapping: str) -> list[Column]:
+    def result_columns(self, cursor: Any, reading: Reading) -> list[Column]:
         types = import_module("pymysql.constants.FIELD_TYPE")
         names = {
             types.TINY: "tinyint", types.SHORT: "smallint", types.LONG: "int",
@@ -311,7 +398,7 @@ class MySql:
         }  # fmt: skip
         found = []
         for name, code, _, _, precision, scale, _ in cursor.description:
-            typed = self._typed(names.get(code, "text"), "", precision, scale, mapping)
+            typed = self._typed(names.get(code, "text"), "", precision, scale, reading)
             if typed is _TEXT:
                 typed = Column("", builders.STRING, _decoded)
             found.append(_named(typed, name, True))
@@ -319,16 +406,40 @@ class MySql:
 
     def now(self) -> datetime.datetime:
         ((moment,),) = self._rows("SELECT UTC_TIMESTAMP(6)")
-        return columns.timestamp(moment)
+        return columns.instant(moment, datetime.UTC)
 
     def moment(self, value: datetime.datetime) -> Any:
-        return value.replace(tzinfo=None)
+        return _local(value, self._zone)
 
     def failure(self, error: Exception, what: str) -> ConnectError:
-        away = isinstance(
-            error, (self._driver.err.OperationalError, self._driver.err.InterfaceError)
+        away = isinstance(error, self._driver.err.InterfaceError) or (
+            # The driver calls much of what the server refuses operational, too.
+            isinstance(error, self._driver.err.OperationalError)
+            and (not error.args or _is_passing(error.args[0]))
         )
         return _failure(error, what, away, self.shown)
+
+
+_SMALL_BITS: Final = frozenset(f"bit({length})" for length in range(1, _BITS_OF_BYTE + 1))
+
+
+#: Errors of the server that pass: too many connections, shut down, locked, deadlock and the like.
+_PASSING: Final = frozenset(
+    {1040, 1042, 1043, 1047, 1053, 1077, 1078, 1079, 1152, 1153, 1154, 1155, 1156, 1157, 1158, 1159,
+     1160, 1161, 1184, 1203, 1205, 1213, 1226, 1290, 1836, 1927}
+)  # fmt: skip
+#: Errors of the client begin here: there is no connection, or it broke.
+_CLIENT_ERRORS: Final = 2000
+
+
+def _is_passing(code: Any) -> bool:
+    return not isinstance(code, int) or code >= _CLIENT_ERRORS or code in _PASSING
+
+
+def _offset_text(offset: datetime.timedelta) -> str:
+    minutes = int(offset.total_seconds()) // 60
+    sign, minutes = ("-", -minutes) if minutes < 0 else ("+", minutes)
+    return f"{sign}{minutes // 60:02}:{minutes % 60:02}"
 
 
 def _decoded(value: Any) -> str:
@@ -338,7 +449,8 @@ def _decoded(value: Any) -> str:
 class Sqlite:
     syntax = statements.SQLITE
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, zone: datetime.tzinfo) -> None:
+        self._zone = zone
         self._path = url.removeprefix("jdbc:sqlite:").removeprefix("file:").partition("?")[0]
         if not self._path:
             raise ConfigError.invalid(URL_KEY, url, "must name a file: jdbc:sqlite:/folder/file.db")
@@ -349,6 +461,9 @@ class Sqlite:
         if self._connection is None:
             self._connection = sqlite3.connect(self._path, timeout=30.0, check_same_thread=False)
         return self._connection
+
+    def reading_cursor(self) -> Any:
+        return self.connection().cursor()
 
     def close(self) -> None:
         if self._connection is not None:
@@ -366,19 +481,19 @@ class Sqlite:
             if kind in kinds
         ]
 
-    def table_columns(self, name: tuple[str, ...], mapping: str) -> list[TableColumn]:
+    def table_columns(self, name: tuple[str, ...], reading: Reading) -> list[TableColumn]:
         rows = self.connection().execute("SELECT * FROM pragma_table_info(?)", (name[-1],))
         found = []
-        for _, column, declared, not_null, default, key in rows:
-            typed = self._typed(declared, mapping)
-            # A primary key of one INTEGER column numbers itself.
-            has_default = default is not None or (bool(key) and declared.upper() == "INTEGER")
+        for _, column, declared, not_null, _, key in rows:
+            typed = self._typed(declared, reading)
             optional = not not_null and not key
-            found.append(TableColumn(_named(typed, column, optional), bool(key), has_default))
+            # A primary key of one INTEGER column numbers itself.
+            numbers_itself = bool(key) and declared.upper() == "INTEGER"
+            found.append(TableColumn(_named(typed, column, optional), bool(key), numbers_itself))
         return found
 
     @staticmethod
-    def _typed(declared: str, mapping: str) -> Column:
+    def _typed(declared: str, reading: Reading) -> Column:
         kind, _, rest = declared.lower().partition("(")
         sizes = [int(each) for each in rest.rstrip(") ").split(",") if each.strip().isdigit()]
         kind = kind.strip()
@@ -389,9 +504,9 @@ class Sqlite:
         if "blob" in kind or "binary" in kind:
             return _BINARY
         precision, scale = (sizes + [0])[:2] if sizes else (None, None)
-        return _by_name(kind, mapping, precision, scale) or _TEXT
+        return _by_name(kind, reading, precision, scale) or _TEXT
 
-    def result_columns(self, cursor: Any, mapping: str) -> list[Column]:
+    def result_columns(self, cursor: Any, reading: Reading) -> list[Column]:
         # Results have no declared types here, only values.
         return [
             Column(each[0], builders.OPTIONAL_STRING, columns.text) for each in cursor.description
@@ -401,7 +516,10 @@ class Sqlite:
         return datetime.datetime.now(datetime.UTC)
 
     def moment(self, value: datetime.datetime) -> Any:
-        return value.replace(tzinfo=None).isoformat(sep=" ", timespec="milliseconds")
+        return _local(value, self._zone).isoformat(sep=" ", timespec="milliseconds")
 
     def failure(self, error: Exception, what: str) -> ConnectError:
-        return _failure(error, what, isinstance(error, sqlite3.OperationalError), self.shown)
+        away = isinstance(error, sqlite3.OperationalError) and any(
+            each in str(error) for each in ("locked", "busy", "unable to open", "disk I/O")
+        )
+        return _failure(error, what, away, self.shown)

@@ -7,6 +7,7 @@ task or goes to the dead-letter topic; if the database is away the batch is trie
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -21,11 +22,14 @@ from moldau.connect.connectors.jdbc.config import SINK, secret
 from moldau.connect.connectors.jdbc.databases import Database, open_database
 from moldau.connect.connectors.jdbc.machine import rows as rules
 from moldau.connect.connectors.jdbc.machine import statements
-from moldau.connect.connectors.jdbc.machine.rows import Batch, RowRules
+from moldau.connect.connectors.jdbc.machine.columns import Reading, zone_of
+from moldau.connect.connectors.jdbc.machine.rows import Batch, Binding, RowRules
+from moldau.connect.connectors.jdbc.machine.tables import parse_names
 from moldau.connect.connectors.support.plain import PlainSink
 from moldau.data.errors import DataError
 
 _RECORD_KEY: Final = "record_key"
+_DDL_ATTEMPTS: Final = 3
 
 
 class JdbcSinkConnector(PlainSink):
@@ -61,17 +65,24 @@ class JdbcSinkTask(SinkTask):
         self._config: dict[str, Any] = {}
         self._database: Database | None = None
         self._rules: RowRules | None = None
+        self._binding: Binding | None = None
         self._failures = 0
         #: Columns of tables, as far as they were looked up.
         self._tables: dict[str, set[str]] = {}
 
     def start(self, props: Mapping[str, str]) -> None:
         config = self._config = SINK.parse(props)
+        zone = zone_of(config["db.timezone"])
         self._database = open_database(
             config["connection.url"],
             config["connection.user"],
             secret(config["connection.password"]),
+            zone,
         )
+        # The original takes a day as midnight UTC in db.timezone, unless date.timezone is UTC.
+        day_zone = datetime.UTC if config["date.timezone"] == "UTC" else zone
+        arrays = self._database.syntax.arrays
+        self._binding = Binding(self._database, zone, day_zone, arrays)
         self._rules = RowRules(
             table_format=config["table.name.format"],
             pk_mode=config["pk.mode"],
@@ -79,6 +90,10 @@ class JdbcSinkTask(SinkTask):
             fields=frozenset(config["fields.whitelist"]),
             insert_mode=config["insert.mode"],
             delete_enabled=config["delete.enabled"],
+            replace_nulls=config["replace.null.with.default"],
+            timestamps=frozenset(config["timestamp.fields.list"]),
+            unit_ns=1 if config["timestamp.precision.mode"] == "nanoseconds" else 1000,
+            text_column=config["string.output.value.column.name"],
         )
 
     def put(self, records: Sequence[SinkRecord]) -> None:
@@ -118,14 +133,15 @@ class JdbcSinkTask(SinkTask):
     def _write_together(
         self, database: Database, rows: RowRules, records: Sequence[SinkRecord]
     ) -> None:
-        batches = rules.batches(rows, records, self._config["batch.size"])
+        binding = self._binding or Binding(database)
         try:
+            batches = list(rules.batches(rows, records, self._config["batch.size"]))
+            self._prepare_tables(database, batches)
             connection = database.connection()
             for batch in batches:
-                self._prepare_table(database, batch)
                 cursor = connection.cursor()
                 try:
-                    cursor.executemany(batch.statement(database.syntax), batch.rows(database))
+                    cursor.executemany(batch.statement(database.syntax), batch.rows(binding))
                 finally:
                     cursor.close()
             connection.commit()
@@ -142,15 +158,33 @@ class JdbcSinkTask(SinkTask):
         except Exception:
             database.close()
 
+    def _prepare_tables(self, database: Database, batches: Sequence[Batch]) -> None:
+        """Before any row is written: MariaDB commits with each change of a table. Another task may
+        make the same change at the same time, which fails here: then look again."""
+        for attempt in range(_DDL_ATTEMPTS):
+            try:
+                for batch in batches:
+                    self._prepare_table(database, batch)
+            except (ConnectError, DataError):
+                raise
+            except Exception as error:
+                away = isinstance(database.failure(error, ""), RetriableError)
+                if away or attempt == _DDL_ATTEMPTS - 1:
+                    raise
+                self._roll_back(database)
+            else:
+                return
+
     def _prepare_table(self, database: Database, batch: Batch) -> None:
         """Create the table, or add columns to it, if that is wanted."""
         fields, table = batch.fields, batch.table
         known = self._tables.get(table)
         if known is None:
-            found = database.table_columns(tuple(table.split(".")), "none")
+            found = database.table_columns(parse_names(table)[0], Reading())
             known = {each.column.name for each in found}
-        names = {field.name for field in fields}
-        if known and names <= known:
+        lowered = {each.lower() for each in known}
+        names = {field.name for field in fields if field.name.lower() not in lowered}
+        if known and not names:
             self._tables[table] = known
             return
         if not known:
@@ -160,7 +194,7 @@ class JdbcSinkTask(SinkTask):
                 )
             ddl = [statements.create_table(database.syntax, table, fields)]
         else:
-            missing = [field for field in fields if field.name not in known]
+            missing = [field for field in fields if field.name in names]
             if not self._config["auto.evolve"]:
                 raise ConnectError(
                     f"Table {table} is missing fields "
@@ -174,6 +208,7 @@ class JdbcSinkTask(SinkTask):
                 cursor.execute(statement)
         finally:
             cursor.close()
+        database.connection().commit()
         self._tables[table] = known | names
 
     def stop(self) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import itertools
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,8 +31,10 @@ from moldau.connect.api import (
 from moldau.connect.connectors.jdbc.config import SOURCE, secret
 from moldau.connect.connectors.jdbc.databases import Database, TableColumn, open_database
 from moldau.connect.connectors.jdbc.machine import progress as modes
-from moldau.connect.connectors.jdbc.machine.columns import Row
+from moldau.connect.connectors.jdbc.machine import tables
+from moldau.connect.connectors.jdbc.machine.columns import Reading, Row, zone_of
 from moldau.connect.connectors.jdbc.machine.progress import Progress, Tracking
+from moldau.data.struct import Struct
 
 TABLES_KEY: Final = "tables"
 _WAIT_S: Final = 0.5
@@ -40,8 +43,38 @@ _FETCH_ROWS: Final = 1000
 
 def _open(config: Mapping[str, Any]) -> Database:
     return open_database(
-        config["connection.url"], config["connection.user"], secret(config["connection.password"])
+        config["connection.url"],
+        config["connection.user"],
+        secret(config["connection.password"]),
+        zone_of(config["db.timezone"]),
     )
+
+
+def _conflicts(given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Settings that do not go together, with what is wrong."""
+    mode, query = given["mode"], given["query"]
+    if not mode:
+        yield "mode", "Invalid value  for configuration mode: must be set"
+    one, each = given["timestamp.column.name"], given["timestamp.columns.mapping"]
+    if mode in (modes.TIMESTAMP, modes.BOTH) and not one and not each:
+        yield "timestamp.column.name", f"timestamp.column.name must be set with mode={mode}"
+    for name, mapping in (
+        ("timestamp.column.name", "timestamp.columns.mapping"),
+        ("incrementing.column.name", "incrementing.column.mapping"),
+    ):
+        if given[name] and given[mapping]:
+            yield mapping, f"{name} and {mapping} are exclusive."
+    lists = [
+        name for name in ("table.whitelist", "table.blacklist", "table.include.list") if given[name]
+    ]
+    if query and lists:
+        yield "query", "query may not be combined with whole-table copying settings."
+    if query and mode in (modes.INCREMENTING, modes.BOTH) and not given["incrementing.column.name"]:
+        yield "incrementing.column.name", "incrementing.column.name must be set with a query"
+    if len(lists) > 1:
+        yield lists[-1], f"{' and '.join(lists)} are exclusive."
+    if given["table.exclude.list"] and not given["table.include.list"]:
+        yield "table.exclude.list", "table.exclude.list requires table.include.list"
 
 
 class JdbcSourceConnector(SourceConnector):
@@ -51,7 +84,7 @@ class JdbcSourceConnector(SourceConnector):
         super().__init__()
         self._props: dict[str, str] = {}
         self._config: dict[str, Any] = {}
-        self._tables: list[str] = []
+        self._tables: list[tables.Name] = []
         self._stopped = threading.Event()
         self._watcher: threading.Thread | None = None
 
@@ -62,27 +95,8 @@ class JdbcSourceConnector(SourceConnector):
     def validate(self, props: Mapping[str, str]) -> list[ConfigValue]:
         values = super().validate(props)
         by_name = {each.name: each for each in values}
-        mode, query = by_name["mode"].value, by_name["query"].value
-        if not mode:
-            by_name["mode"].errors.append("Invalid value  for configuration mode: must be set")
-        if mode in (modes.TIMESTAMP, modes.BOTH) and not by_name["timestamp.column.name"].value:
-            by_name["timestamp.column.name"].errors.append(
-                f"timestamp.column.name must be set with mode={mode}"
-            )
-        if query and (by_name["table.whitelist"].value or by_name["table.blacklist"].value):
-            by_name["query"].errors.append(
-                "query may not be combined with whole-table copying settings."
-            )
-        if query and mode in (modes.INCREMENTING, modes.BOTH) and not (
-            by_name["incrementing.column.name"].value
-        ):  # fmt: skip
-            by_name["incrementing.column.name"].errors.append(
-                "incrementing.column.name must be set with a query"
-            )
-        if by_name["table.whitelist"].value and by_name["table.blacklist"].value:
-            by_name["table.blacklist"].errors.append(
-                "table.whitelist and table.blacklist are exclusive."
-            )
+        for name, message in _conflicts({each.name: each.value for each in values}):
+            by_name[name].errors.append(message)
         return values
 
     def start(self, props: Mapping[str, str]) -> None:
@@ -94,7 +108,7 @@ class JdbcSourceConnector(SourceConnector):
         self._watcher = threading.Thread(target=self._watch, name="jdbc-tables", daemon=True)
         self._watcher.start()
 
-    def _find_tables(self) -> list[str]:
+    def _find_tables(self) -> list[tables.Name]:
         config, database = self._config, _open(self._config)
         try:
             names = database.tables(config["schema.pattern"], config["table.types"])
@@ -102,13 +116,15 @@ class JdbcSourceConnector(SourceConnector):
             raise database.failure(error, "listing tables") from error
         finally:
             database.close()
-        wanted, unwanted = config["table.whitelist"], config["table.blacklist"]
-        found = []
-        for name in names:
-            # A table may be named with or without its schema.
-            forms = {".".join(name[start:]) for start in range(len(name))}
-            if (not wanted or forms & set(wanted)) and not forms & set(unwanted):
-                found.append(".".join(name))
+        found = tables.selected(
+            names,
+            whitelist=config["table.whitelist"],
+            blacklist=config["table.blacklist"],
+            include=config["table.include.list"],
+            exclude=config["table.exclude.list"],
+            quote=database.syntax.quote,
+        )
+        tables.check_distinct(found)
         return found
 
     def _watch(self) -> None:
@@ -131,10 +147,10 @@ class JdbcSourceConnector(SourceConnector):
     def task_configs(self, max_tasks: int) -> list[dict[str, str]]:
         if self._config["query"]:
             return [dict(self._props)]
-        groups: list[list[str]] = [[] for _ in range(min(max_tasks, len(self._tables)))]
+        groups: list[list[tables.Name]] = [[] for _ in range(min(max_tasks, len(self._tables)))]
         for number, table in enumerate(self._tables):
             groups[number % len(groups)].append(table)
-        return [{**self._props, TABLES_KEY: ",".join(group)} for group in groups]
+        return [{**self._props, TABLES_KEY: tables.listed(group)} for group in groups]
 
     def stop(self) -> None:
         self._stopped.set()
@@ -170,21 +186,30 @@ class JdbcSourceConnector(SourceConnector):
 class _Query:
     """One table or query: what has been read, and the rows of the query that runs."""
 
-    def __init__(self, config: Mapping[str, Any], database: Database, table: str | None) -> None:
+    def __init__(
+        self, config: Mapping[str, Any], database: Database, name: tables.Name | None
+    ) -> None:
         self._config = config
         self._database = database
-        self._table = table
+        self._name = name
+        table = self._table = ".".join(name or ())
         self.due = 0.0
-        name = (table or "").split(".")
-        self.partition: dict[str, Any] = (
-            {"protocol": "1", "table": table} if table else {"query": "query"}
-        )
-        self._topic = config["topic.prefix"] + (name[-1] if table else "")
-        self._schema_name = name[-1] or None
+        #: The partition first, then those that older versions wrote.
+        self.partitions: list[dict[str, Any]] = [{"query": "query"}]
+        if name:
+            self.partitions = [{"protocol": "1", "table": table}, {"table": name[-1]}]
+        bulk = config["mode"] == modes.BULK
+        self.partition = self.partitions[-1 if bulk else 0]
+        self._topic = config["topic.prefix"] + (name[-1] if name else "")
+        self._schema_name = name[-1] if name else None
         self._tracking = Tracking(config["mode"])
         self._columns: list[TableColumn] = []
         self._progress = Progress()
-        self._rows: Iterator[SourceRecord] | None = None
+        self._rows: Iterator[tuple[SourceRecord, Progress]] | None = None
+        self._zone = zone_of(config["db.timezone"])
+        self._reading = Reading(
+            config["numeric.mapping"], self._zone, config["timestamp.granularity"]
+        )
 
     def start(self, offset: Mapping[str, Any] | None) -> None:
         self._progress = Progress.of(offset)
@@ -201,13 +226,13 @@ class _Query:
         """Up to `count` records; fewer if the query has ended."""
         if self._rows is None:
             self._rows = self._run()
-        found = []
-        for record in self._rows:
-            found.append(record)
-            if len(found) == count:
-                return found
-        self._rows = None
-        return found
+        # A failure within loses nothing: the query continues behind what was returned.
+        found = list(itertools.islice(self._rows, count))
+        if len(found) < count:
+            self._rows = None
+        if found:
+            self._progress = found[-1][1]
+        return [record for record, _ in found]
 
     @property
     def is_running(self) -> bool:
@@ -217,7 +242,7 @@ class _Query:
         """Ask again the next time, from the last row that was returned."""
         self._rows = None
 
-    def _run(self) -> Iterator[SourceRecord]:
+    def _run(self) -> Iterator[tuple[SourceRecord, Progress]]:
         config, database, mode = self._config, self._database, self._config["mode"]
         tracking = self._track()
         delay = datetime.timedelta(milliseconds=config["timestamp.delay.interval.ms"])
@@ -225,52 +250,63 @@ class _Query:
         condition, values = tracking.condition(
             database.syntax, self._progress, until, database.moment
         )
-        text = config["query"] or f"SELECT * FROM {database.syntax.table(self._table or '')}"
+        text = config["query"] or f"SELECT * FROM {database.syntax.table(self._name or ())}"
         statement = " ".join(filter(None, (text + condition, config["query.suffix"])))
         connection = database.connection()
-        cursor = connection.cursor()
+        cursor = database.reading_cursor()
         try:
-            # No values, no placeholders: a % in the user's query stays as it is.
-            cursor.execute(statement, values) if values else cursor.execute(statement)
-            row = self._row(cursor)
-            names = [each[0] for each in cursor.description]
-            progress = self._progress
-            while rows := cursor.fetchmany(_FETCH_ROWS):
-                for values in rows:
-                    struct = row.struct(values)
-                    if mode != modes.BULK:
-                        progress = tracking.advance(progress, dict(zip(names, values, strict=True)))
-                    yield SourceRecord(
-                        self.partition,
-                        progress.offset(mode),
-                        self._topic,
-                        value=struct,
-                        value_schema=struct.schema,
-                    )
-                    self._progress = progress
+            if values:
+                cursor.execute(database.syntax.bound(statement), values)
+            else:
+                cursor.execute(statement)
+            for struct, progress in modes.storable(
+                mode, self._progress, self._structs(cursor, tracking)
+            ):
+                record = SourceRecord(
+                    self.partition,
+                    progress.offset(mode),
+                    self._topic,
+                    value=struct,
+                    value_schema=struct.schema,
+                )
+                yield record, progress
         finally:
             # Stopped from another thread, the connection is closed by now.
             with contextlib.suppress(Exception):
                 cursor.close()
                 connection.rollback()
 
+    def _structs(self, cursor: Any, tracking: Tracking) -> Iterator[tuple[Struct, Progress]]:
+        row: Row | None = None
+        progress = self._progress
+        while rows := cursor.fetchmany(_FETCH_ROWS):
+            if row is None:
+                row = self._row(cursor)
+                names = [each[0] for each in cursor.description]
+            for values in rows:
+                if tracking.mode != modes.BULK:
+                    fields = dict(zip(names, values, strict=True))
+                    progress = tracking.advance(progress, fields, self._zone)
+                yield row.struct(values), progress
+
     def _row(self, cursor: Any) -> Row:
-        mapping = self._config["numeric.mapping"]
         if not self._table:
-            return Row(None, self._database.result_columns(cursor, mapping))
+            return Row(None, self._database.result_columns(cursor, self._reading))
         return Row(self._schema_name, [each.column for each in self._columns])
 
     def _track(self) -> Tracking:
         config, mode = self._config, self._config["mode"]
-        if self._table:
-            name = tuple(self._table.split("."))
-            self._columns = self._database.table_columns(name, config["numeric.mapping"])
+        if self._name:
+            self._columns = self._database.table_columns(self._name, self._reading)
             if not self._columns:
                 raise ConnectError(f"table {self._table} is not in {self._database.shown}")
         incrementing = None
         if mode in (modes.INCREMENTING, modes.BOTH):
             incrementing = config["incrementing.column.name"] or self._numbered_column()
         stamps = tuple(config["timestamp.column.name"])
+        if self._table and config["timestamp.columns.mapping"]:
+            key = "timestamp.columns.mapping"
+            stamps = tables.columns_of(config[key], self._table, key)
         tracking = Tracking(
             mode, incrementing, stamps if mode in (modes.TIMESTAMP, modes.BOTH) else ()
         )
@@ -278,6 +314,12 @@ class _Query:
         return tracking
 
     def _numbered_column(self) -> str:
+        key = "incrementing.column.mapping"
+        if self._table and self._config[key]:
+            return tables.columns_of(self._config[key], self._table, key)[0]
+        numbered = [each.column.name for each in self._columns if each.numbers_itself]
+        if numbered:
+            return numbered[0]
         found = [each.column.name for each in self._columns if each.is_key]
         if len(found) != 1:
             raise ConnectError(
@@ -322,12 +364,12 @@ class JdbcSourceTask(SourceTask):
     def start(self, props: Mapping[str, str]) -> None:
         self._config = SOURCE.parse(props)
         database = self._database = _open(self._config)
-        tables: Sequence[str | None] = [None]
+        names: Sequence[tables.Name | None] = [None]
         if not self._config["query"]:
-            tables = [each for each in props.get(TABLES_KEY, "").split(",") if each]
-            if not tables:
+            names = tables.parse_names(props.get(TABLES_KEY, ""))
+            if not names:
                 raise ConfigError(f"the task has no tables: {TABLES_KEY} is empty")
-        self._queries = [_Query(self._config, database, table) for table in tables]
+        self._queries = [_Query(self._config, database, table) for table in names]
 
     def poll(self) -> Sequence[SourceRecord] | None:
         database = self._database
@@ -356,10 +398,10 @@ class JdbcSourceTask(SourceTask):
     def _begin(self) -> None:
         if self._started:
             return
-        partitions = [each.partition for each in self._queries]
-        stored = self.context.offset_storage_reader.offsets(partitions)
-        for query, offset in zip(self._queries, stored, strict=True):
-            query.start(offset)
+        reader = self.context.offset_storage_reader
+        for query in self._queries:
+            found = [each for each in reader.offsets(query.partitions) if each]
+            query.start(found[0] if found else None)
         self._started = True
 
     def _reset(self) -> None:

@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 from moldau.connect.api import ConnectError, RetriableError
 from moldau.connect.connectors.capture.machine.envelope import TableColumn
 from moldau.connect.connectors.capture.machine.filters import Filters
+from moldau.connect.connectors.capture.records import statements
 from moldau.connect.connectors.mariadb_cdc.machine.origin import Progress
 from moldau.connect.connectors.mariadb_cdc.machine.types import Options, SqlColumn, column_type
 from moldau.connect.connectors.support.libraries import library
@@ -62,9 +63,14 @@ class Server:
         return isinstance(error, self._driver.err.Error)
 
     def _connect(self, **options: Any) -> Any:
-        return self._driver.connect(
+        connection = self._driver.connect(
             **self._settings, init_command="SET time_zone = '+00:00'", **options
         )
+        for statement in statements(self._config["database.initial.statements"]):
+            with connection.cursor() as cursor:
+                cursor.execute(statement)
+        connection.commit()
+        return connection
 
     def rows(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
         if self._connection is None or not self._connection.open:
@@ -130,9 +136,11 @@ class Server:
         return Progress(str(file), int(pos))
 
     def snapshot(
-        self, tables: Sequence[tuple[str, str]]
+        self, tables: Sequence[tuple[str, str]], selects: Mapping[str, str]
     ) -> tuple[Progress, Iterator[tuple[str, str, Sequence[Any]]]]:
-        """Where the binary log goes on, and all rows before that."""
+        """Where the binary log goes on, and all rows before that. `selects` are statements for the
+        rows of some tables, by DATABASE.TABLE."""
+        queries = {each: self._query(*each, selects) for each in tables}
         connection = self._connect(cursorclass=self._driver.cursors.SSCursor)
         with connection.cursor() as cursor:
             # Nobody writes until the snapshot has begun: its place in the log is exact.
@@ -142,16 +150,23 @@ class Server:
             cursor.execute("SHOW MASTER STATUS")
             file, pos, *_ = cursor.fetchall()[0]
             cursor.execute("UNLOCK TABLES")
-        return Progress(str(file), int(pos)), self._read(connection, tables)
+        return Progress(str(file), int(pos)), self._read(connection, queries)
+
+    def _query(self, database: str, table: str, selects: Mapping[str, str]) -> str:
+        select = selects.get(f"{database}.{table}")
+        if not select:
+            return f"SELECT * FROM {_quoted(database)}.{_quoted(table)}"
+        names = ", ".join(_quoted(each.name) for each in self.columns(database, table))
+        return f"SELECT {names} FROM ({select}) AS found"
 
     @staticmethod
     def _read(
-        connection: Any, tables: Sequence[tuple[str, str]]
+        connection: Any, queries: Mapping[tuple[str, str], str]
     ) -> Iterator[tuple[str, str, Sequence[Any]]]:
         try:
-            for database, table in tables:
+            for (database, table), query in queries.items():
                 with connection.cursor() as cursor:
-                    cursor.execute(f"SELECT * FROM `{database}`.`{table}`")
+                    cursor.execute(query)
                     for row in cursor:
                         yield database, table, row
         finally:
@@ -211,6 +226,10 @@ class Server:
         if self._stream is not None:
             self._stream.close()
         self._connection = self._stream = None
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
 
 
 def _text(value: Any) -> str:

@@ -99,7 +99,7 @@ class MariaDbTask(SourceTask):
             tables = [
                 each for each in self._server.tables(self._filters) if self._capture.is_read(*each)
             ]
-            self._progress, rows = self._server.snapshot(tables)
+            self._progress, rows = self._server.snapshot(tables, self._capture.selects)
             self._snapshot = self._read_rows(self._progress, rows)
         else:
             self._progress = self._server.position()

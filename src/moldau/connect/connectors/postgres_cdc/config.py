@@ -35,8 +35,11 @@ CONFIG: Final = (
     .define("publication.name", Kind.STRING, "dbz_publication", group="Replication",
             doc="The publication")
     .define("publication.autocreate.mode", Kind.STRING, "all_tables", group="Replication",
-            validator=OneOf(("all_tables", "filtered", "disabled")),
+            validator=OneOf(("all_tables", "filtered", "no_tables", "disabled")),
             doc="Which tables a publication that is created has")
+    .define("publish.via.partition.root", Kind.BOOLEAN, False, group="Replication",
+            doc="Whether rows of a partitioned table go to its own topic, and a publication that "
+            "is created says so; otherwise each partition has a topic")
     .define("schema.include.list", Kind.LIST, (), group="Filters",
             doc="Regular expressions of schemas")
     .define("schema.exclude.list", Kind.LIST, (), group="Filters",

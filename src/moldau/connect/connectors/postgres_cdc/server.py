@@ -9,6 +9,7 @@ from typing import Any, Final
 from moldau.connect.api import ConnectError, RetriableError
 from moldau.connect.connectors.capture.machine.envelope import TableColumn
 from moldau.connect.connectors.capture.machine.filters import Filters
+from moldau.connect.connectors.capture.records import statements
 from moldau.connect.connectors.postgres_cdc.machine.pgoutput import Row
 from moldau.connect.connectors.postgres_cdc.machine.progress import lsn_of
 from moldau.connect.connectors.postgres_cdc.machine.types import Options, PgType, column_type
@@ -36,6 +37,7 @@ class Server:
         self._config = config
         self.database = str(config["database.dbname"])
         self.slot = str(config["slot.name"])
+        self._by_root = bool(config["publish.via.partition.root"])
         self._ordinary: Any = None
         self._replication: Any = None
         self._stream: Any = None
@@ -43,7 +45,7 @@ class Server:
 
     def _connect(self, **options: Any) -> Any:
         config = self._config
-        return self._driver.connect(
+        connection = self._driver.connect(
             host=config["database.hostname"],
             port=config["database.port"],
             user=config["database.user"],
@@ -55,6 +57,12 @@ class Server:
             options=_FORMS,
             **options,
         )
+        if not options:
+            for statement in statements(config["database.initial.statements"]):
+                with connection.cursor() as cursor:
+                    cursor.execute(statement)
+            connection.commit()
+        return connection
 
     def failure(self, error: Exception) -> ConnectError:
         """What to raise for an error of the driver."""
@@ -77,9 +85,11 @@ class Server:
     # The catalogue.
 
     def tables(self, filters: Filters) -> list[tuple[str, str]]:
+        # The stream names the partition of a row, or the table that it is a partition of.
+        kinds = "'r', 'p') AND NOT (c.relispartition" if self._by_root else "'r') AND NOT (false"
         found = self.rows(
             "SELECT n.nspname, c.relname FROM pg_class c JOIN pg_namespace n "
-            "ON n.oid = c.relnamespace WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition "
+            f"ON n.oid = c.relnamespace WHERE c.relkind IN ({kinds}) "
             "AND n.nspname NOT IN ('pg_catalog', 'information_schema') "
             "AND n.nspname NOT LIKE 'pg_%%' ORDER BY 1, 2".replace("%%", "%")
         )
@@ -132,13 +142,15 @@ class Server:
                 f"there is no publication {name}, and publication.autocreate.mode is disabled: "
                 f"CREATE PUBLICATION {_quoted(name)} FOR ALL TABLES"
             )
-        if mode == "all_tables":
-            self.rows(f"CREATE PUBLICATION {_quoted(name)} FOR ALL TABLES")
+        how = " WITH (publish_via_partition_root = true)" if self._by_root else ""
+        if mode in ("all_tables", "no_tables"):
+            which = " FOR ALL TABLES" if mode == "all_tables" else ""
+            self.rows(f"CREATE PUBLICATION {_quoted(name)}{which}{how}")
             return
         tables = ", ".join(
             f"{_quoted(schema)}.{_quoted(table)}" for schema, table in self.tables(filters)
         )
-        self.rows(f"CREATE PUBLICATION {_quoted(name)} FOR TABLE {tables}")
+        self.rows(f"CREATE PUBLICATION {_quoted(name)} FOR TABLE {tables}{how}")
 
     def has_slot(self) -> bool:
         return bool(self.rows("SELECT 1 FROM pg_replication_slots WHERE slot_name = %s", self.slot))
@@ -161,9 +173,14 @@ class Server:
     # Rows that are there already.
 
     def snapshot_rows(
-        self, snapshot: str, tables: Sequence[tuple[str, str, Sequence[str]]], size: int
+        self,
+        snapshot: str,
+        tables: Sequence[tuple[str, str, Sequence[str]]],
+        size: int,
+        selects: Mapping[str, str],
     ) -> Iterator[tuple[str, str, Row]]:
-        """The rows of tables with their schema and name, all at one point in time, as texts."""
+        """The rows of tables with their schema and name, all at one point in time, as texts.
+        `selects` are statements for some, by SCHEMA.TABLE."""
         connection = self._connect()
         try:
             connection.set_session(isolation_level="REPEATABLE READ", readonly=True)
@@ -173,7 +190,11 @@ class Server:
                 names = ", ".join(f"{_quoted(name)}::text" for name in columns)
                 with connection.cursor(name="moldau_snapshot") as cursor:
                     cursor.itersize = size
-                    cursor.execute(f"SELECT {names} FROM {_quoted(schema)}.{_quoted(table)}")
+                    select = selects.get(f"{schema}.{table}")
+                    place = (
+                        f"({select}) AS rows" if select else f"{_quoted(schema)}.{_quoted(table)}"
+                    )
+                    cursor.execute(f"SELECT {names} FROM {place}")
                     for row in cursor:
                         yield schema, table, row
         finally:

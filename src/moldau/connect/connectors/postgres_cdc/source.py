@@ -262,7 +262,7 @@ class _Changes:
         offset = {**self.progress.offset(), "snapshot": True}
         held: SourceRecord | None = None
         size = self._config["snapshot.fetch.size"]
-        rows = self._server.snapshot_rows(snapshot, wanted, size)
+        rows = self._server.snapshot_rows(snapshot, wanted, size, self.capture.selects)
         for marker, (schema, name, row) in marked(rows):
             if held is not None:
                 yield held
@@ -278,7 +278,8 @@ class _Changes:
     def _table(self, schema: str, name: str, columns: Sequence[TableColumn]) -> tuple[Place, Table]:
         place = Place(self._config["topic.prefix"], self._server.database, schema, name)
         wanted = self.capture.columns.of_table(f"{schema}.{name}", columns)
-        return place, Table(self.capture.topic(schema, name), wanted, SOURCE)
+        placeholder = self._config["unavailable.value.placeholder"]
+        return place, Table(self.capture.topic(schema, name), wanted, SOURCE, placeholder)
 
     # The stream.
 

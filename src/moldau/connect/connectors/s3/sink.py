@@ -85,6 +85,8 @@ def _format_beside(key: str, config: Mapping[str, Any]) -> Format:
 
 
 class S3SinkTask(FilesSinkTask):
+    INTERVAL_NEEDS_TIME = True
+
     def parse(self, props: Mapping[str, str]) -> dict[str, Any]:
         return CONFIG.parse(props)
 

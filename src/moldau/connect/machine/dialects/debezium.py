@@ -35,7 +35,7 @@ _DEBEZIUM_MISSING = names(
     "notification.* event.processing.failure.handling.mode "
     "event.deserialization.failure.handling.mode inconsistent.schema.handling.mode "
     "include.schema.comments enable.time.adjuster slot.failover slot.stream.params "
-    "flush.lsn.source lsn.flush.mode replica.identity.autoset.values publish.via.partition.root "
+    "flush.lsn.source lsn.flush.mode replica.identity.autoset.values "
     "snapshot.isolation.mode column.propagate.source.type "
     "datatype.propagate.source.type signal.enabled.channels"
 )
@@ -43,8 +43,7 @@ _DEBEZIUM_REFUSED = {
     **refused("signal.data.collection converters post.processors"),
     **refused("read.only", "false"),
     **refused("topic.naming.strategy", "io.debezium.schema.schematopicnamingstrategy"),
-    **refused("sourceinfo.struct.maker snapshot.select.statement.overrides"),
-    **refused("database.initial.statements"),
+    **refused("sourceinfo.struct.maker"),
     **refused("snapshot.query.mode", "select_all"),
 }
 POSTGRES = Dialect(
@@ -56,7 +55,6 @@ POSTGRES = Dialect(
     refused={
         **_DEBEZIUM_REFUSED,
         **refused("database.sslcert database.sslpassword database.sslkey"),
-        **refused("unavailable.value.placeholder", "__debezium_unavailable_value"),
         **refused("message.prefix.*"),
     },
 )

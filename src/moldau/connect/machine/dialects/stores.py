@@ -22,15 +22,17 @@ _JDBC = {
 JDBC_SOURCE = Dialect(
     renamed={"timestamp.initial.ms": "timestamp.initial"},
     computed={"numeric.precision.mapping": when_true("numeric.mapping", "precision_only")},
-    no_effect=_JDBC,
+    no_effect={
+        **_JDBC,
+        **because("queries are not logged", "query.masked"),
+        **because("a poll returns batch.max.rows", "max.buffer.size poll.linger.ms"),
+    },
     missing=names(
         "query.retry.attempts transaction.isolation.mode table.monitoring.startup.polling.limit.ms "
         "date.calendar.system table.names.qualify"
     ),
     refused={
-        **refused("timestamp.granularity", "connect_logical"),
-        **refused("db.timezone", "utc"),
-        **refused("timestamp.fields.list incrementing.initial"),
+        **refused("timestamp.fields.list incrementing.initial jdbc.credentials.provider.*"),
         **refused("ssl.*"),
     },
 )
@@ -38,10 +40,7 @@ JDBC_SINK = Dialect(
     no_effect={**_JDBC, **because("it is for SQL Server", "mssql.use.merge.holdlock")},
     missing=names("table.types date.calendar.system"),
     refused={
-        **refused("date.timezone", "db_timezone"),
-        **refused("timestamp.precision.mode", "microseconds"),
-        **refused("replace.null.with.default", "true"),
-        **refused("timestamp.fields.list topics.to.tables.mapping"),
+        **refused("topics.to.tables.mapping jdbc.credentials.provider.*"),
         **refused("table.name.normalize", "false"),
     },
 )
@@ -86,6 +85,9 @@ _FILES = {
     **because("an object's schema is the record's", "enhanced.avro.schema.support"),
     **because("metadata is not read by others", "connect.meta.data allow.optional.map.keys"),
     **because("all open files are kept", "partitioner.max.open.files"),
+    **because("a file that is there is the same file", "enable.conditional.writes"),
+    **because("a file that is there is the same file", "max.files.scan.limit"),
+    **because("a put stores what is complete", "max.write.duration"),
 }
 _S3_CLIENT = {
     **because(CLIENT, "s3.part.size s3.part.retries s3.retry.backoff.ms s3.wan.mode"),
@@ -95,14 +97,16 @@ _S3_CLIENT = {
 _S3_REFUSED = refused("s3.credentials.provider.class s3.proxy.*")
 S3_SINK = Dialect(
     no_effect={**_FILES, **_S3_CLIENT},
-    missing=names("s3.object.behavior.on.tagging.error s3.delete.markers"),
+    missing=names(
+        "s3.object.behavior.on.tagging.error s3.delete.markers report.null.records.to.dlq"
+    ),
     refused={
         **_S3_REFUSED,
         **refused("s3.ssea.name s3.sse.* s3.acl.canned s3.object.tagging.key.value.pairs"),
         **refused("s3.object.tagging", "false"),
         **refused("s3.schema.partition.affix.type", "none"),
         **refused("tombstone.encoded.partition"),
-        **refused("decimal.format json.decimal.format"),
+        **refused("decimal.format"),
         **refused("schemas.enable", "false"),
     },
 )

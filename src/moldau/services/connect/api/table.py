@@ -67,9 +67,13 @@ def _route(
     )
 
 
-def routes(connectors: ConnectorsApi, plugins: PluginsApi, worker: WorkerApi) -> tuple[Route, ...]:
+def routes(
+    connectors: ConnectorsApi, plugins: PluginsApi, worker: WorkerApi, *, admin: bool
+) -> tuple[Route, ...]:
+    """`admin` says whether /admin is among them."""
     return (
         *_worker_routes(worker),
+        *(admin_routes(worker) if admin else ()),
         *_connector_routes(connectors),
         *_state_routes(connectors),
         *_offset_routes(connectors),
@@ -100,18 +104,6 @@ def _worker_routes(worker: WorkerApi) -> list[Route]:
         _route(
             "GET", "/pipelines", worker.pipelines, "Pipelines of the cluster on Spark", answer=_LIST
         ),
-        _route("GET", "/admin/loggers", worker.loggers, "Levels of loggers", answer=_OBJECT),
-        _route("GET", "/admin/loggers/{logger}", worker.logger, "A logger", answer=_OBJECT),
-        _route(
-            "PUT",
-            "/admin/loggers/{logger}",
-            worker.set_logger,
-            "Set a logger's level",
-            Parameter(name="scope", description="worker (default) or cluster"),
-            body={"type": "object", "properties": {"level": {"type": "string"}}},
-            answer=_LIST,
-            errors={**_ERRORS, 204: None},
-        ),
         _route(
             "POST",
             "/connectors/{connector}/tasks",
@@ -128,6 +120,23 @@ def _worker_routes(worker: WorkerApi) -> list[Route]:
             "Fence tasks, from another worker",
             status=204,
             hidden=True,
+        ),
+    ]
+
+
+def admin_routes(worker: WorkerApi) -> list[Route]:
+    return [
+        _route("GET", "/admin/loggers", worker.loggers, "Levels of loggers", answer=_OBJECT),
+        _route("GET", "/admin/loggers/{logger}", worker.logger, "A logger", answer=_OBJECT),
+        _route(
+            "PUT",
+            "/admin/loggers/{logger}",
+            worker.set_logger,
+            "Set a logger's level",
+            Parameter(name="scope", description="worker (default) or cluster"),
+            body={"type": "object", "properties": {"level": {"type": "string"}}},
+            answer=_LIST,
+            errors={**_ERRORS, 204: None},
         ),
     ]
 

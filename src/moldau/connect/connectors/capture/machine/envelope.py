@@ -47,7 +47,6 @@ class Absent(Enum):
 
 #: Values as the database sends them.
 Row: TypeAlias = Sequence[Any]
-UNAVAILABLE: Final = "__debezium_unavailable_value"
 NEW_KEY: Final = "__debezium.newkey"
 OLD_KEY: Final = "__debezium.oldkey"
 
@@ -91,6 +90,10 @@ class Emitted:
     """Whether an update that changes no captured column is a record."""
 
 
+#: What stands for a text or bytes that a database does not send.
+UNAVAILABLE: Final = "__debezium_unavailable_value"
+
+
 def is_resumable(offset: Mapping[str, Any]) -> bool:
     """Whether a source can continue at an offset: inside of a snapshot it cannot."""
     return not offset.get("snapshot") or bool(offset.get("last_snapshot_record"))
@@ -99,9 +102,16 @@ def is_resumable(offset: Mapping[str, Any]) -> bool:
 class Table:
     """The schemas of a table's records, and how its rows become values."""
 
-    def __init__(self, topic: str, columns: Sequence[TableColumn], source: Schema) -> None:
+    def __init__(
+        self,
+        topic: str,
+        columns: Sequence[TableColumn],
+        source: Schema,
+        unavailable: str = UNAVAILABLE,
+    ) -> None:
         """`source` is the schema of what says where a change was made."""
         self.topic = topic
+        self._unavailable = unavailable
         listed = [
             (place, column, column.type)
             for place, column in enumerate(columns)
@@ -186,15 +196,14 @@ class Table:
         values = [self._value(column, kind, row[place]) for place, column, kind in self._columns]
         return Struct.unchecked(self._row_schema, values)
 
-    @staticmethod
-    def _value(column: TableColumn, kind: ColumnType, given: Any) -> Any:
+    def _value(self, column: TableColumn, kind: ColumnType, given: Any) -> Any:
         if given is None:
             # Of an old row only the key may be known.
             return None if kind.of_null is None else kind.of_null()
         if isinstance(given, Absent):
             if kind.schema.type is Type.STRING:
-                return UNAVAILABLE
-            return UNAVAILABLE.encode() if kind.schema.type is Type.BYTES else None
+                return self._unavailable
+            return self._unavailable.encode() if kind.schema.type is Type.BYTES else None
         try:
             return kind.convert(given)
         except ValueError as error:

@@ -77,6 +77,8 @@ class _Builder:
             case "fixed":
                 size = int(node["size"])
                 return lambda source: bytes(source.randint(0, 255) for _ in range(size))
+            case "bytes" if node.get("logicalType") == "decimal":
+                return _decimal(node, hints)
         return None
 
     def _plain(self, kind: str, hints: Mapping[str, Any]) -> Make:
@@ -139,6 +141,20 @@ def _fraction(hints: Mapping[str, Any]) -> Make:
     given = hints.get("range") or {}
     low, high = float(given.get("min", 0.0)), float(given.get("max", 1.0))
     return lambda source: low + source.random() * (high - low)
+
+
+def _decimal(node: Mapping[str, Any], hints: Mapping[str, Any]) -> Make:
+    unit = 10 ** int(node.get("scale", 0))
+    largest = 10 ** int(node.get("precision", 9)) - 1
+    given = hints.get("range") or {}
+    low = round(float(given.get("min", 0)) * unit)
+    high = max(low, round(float(given["max"]) * unit) - 1 if "max" in given else largest)
+
+    def make(source: Randomness) -> bytes:
+        number = source.randint(low, high)
+        return number.to_bytes((number + (number < 0)).bit_length() // 8 + 1, "big", signed=True)
+
+    return make
 
 
 def _iteration(hints: Mapping[str, Any], step: float) -> Iterator[float]:

@@ -7,6 +7,7 @@ replaces a newer one: the sink is idempotent.
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -91,7 +92,7 @@ def action(rules: Rules, record: SinkRecord, index: str) -> Action | None:
         target["version_type"] = "external"
     if record.value is None:
         return Action(record, index, _line({"delete": target}))
-    value = record.value if rules.compact_maps else _spread(record.value, record.value_schema)
+    value = _spread(record.value, record.value_schema, compact=rules.compact_maps)
     source = document(value)
     if not isinstance(source, dict):
         raise DataError(f"{_place(record)} is not an object, so it cannot be a document")
@@ -102,18 +103,32 @@ def action(rules: Rules, record: SinkRecord, index: str) -> Action | None:
     return Action(record, index, _line({"index": target}) + _line(source))
 
 
-def _spread(value: Any, schema: Schema | None) -> Any:
-    """A value of a schema with its maps as lists of entries, each with a key and a value."""
+def _spread(value: Any, schema: Schema | None, *, compact: bool) -> Any:
+    """A value of a schema, with the maps that cannot be objects, or need not, as lists of entries,
+    each with a key and a value. A time of day is in milliseconds, as the mapping says."""
     if value is None or schema is None:
         return value
+    if schema.name == logical.TIME_NAME and isinstance(value, datetime.time):
+        since = datetime.datetime.combine(datetime.date.min, value) - datetime.datetime.min
+        return since // datetime.timedelta(milliseconds=1)
     match schema.type:
         case Type.STRUCT:
-            return {each.name: _spread(value.get(each.name), each.schema) for each in schema.fields}
+            return {
+                each.name: _spread(value.get(each.name), each.schema, compact=compact)
+                for each in schema.fields
+            }
         case Type.ARRAY:
-            return [_spread(each, schema.items) for each in value]
+            return [_spread(each, schema.items, compact=compact) for each in value]
+        case Type.MAP if compact and schema.keys.type is Type.STRING:
+            return {
+                key: _spread(each, schema.items, compact=compact) for key, each in value.items()
+            }
         case Type.MAP:
             return [
-                {"key": _spread(key, schema.keys), "value": _spread(each, schema.items)}
+                {
+                    "key": _spread(key, schema.keys, compact=compact),
+                    "value": _spread(each, schema.items, compact=compact),
+                }
                 for key, each in value.items()
             ]
     return value
@@ -135,7 +150,12 @@ def _id(rules: Rules, record: SinkRecord) -> str:
         raise DataError(
             f"{_place(record)} has no key to be used as a document id: set key.ignore=true"
         )
+    if isinstance(record.key, (bool, float, bytes, bytearray)):
+        kind = record.key_schema.type.name if record.key_schema else type(record.key).__name__
+        raise DataError(f"{kind} is not supported as the document id: {_place(record)}")
     found = text_of(record.key, record.key_schema, "a document id")
+    if not found:
+        raise DataError(f"{_place(record)}: Key is used as document id and can not be empty.")
     if len(found.encode()) > ID_BYTES_MAX:
         raise DataError(f"the key of {_place(record)} is longer than {ID_BYTES_MAX} bytes")
     return found
@@ -196,7 +216,6 @@ _TYPES: Final = {
     Type.FLOAT32: "float",
     Type.FLOAT64: "double",
     Type.BOOLEAN: "boolean",
-    Type.BYTES: "binary",
 }
 
 
@@ -205,7 +224,8 @@ def mapping(schema: Schema, *, compact_maps: bool = True) -> dict[str, Any]:
     if schema.name in (logical.DATE_NAME, logical.TIME_NAME, logical.TIMESTAMP_NAME):
         return {"type": "date"}
     if schema.name == logical.DECIMAL_NAME:
-        return {"type": "double"}
+        number = None if schema.default is None else float(schema.default)
+        return _with_default("double", number)
     match schema.type:
         case Type.STRUCT:
             fields = {
@@ -214,7 +234,7 @@ def mapping(schema: Schema, *, compact_maps: bool = True) -> dict[str, Any]:
             return {"properties": fields}
         case Type.ARRAY:
             return mapping(schema.items, compact_maps=compact_maps)
-        case Type.MAP if compact_maps:
+        case Type.MAP if compact_maps and schema.keys.type is Type.STRING:
             return {"type": "object"}
         case Type.MAP:
             entry = {"key": schema.keys, "value": schema.items}
@@ -226,4 +246,10 @@ def mapping(schema: Schema, *, compact_maps: bool = True) -> dict[str, Any]:
         case Type.STRING:
             keyword = {"type": "keyword", "ignore_above": 256}
             return {"type": "text", "fields": {"keyword": keyword}}
-    return {"type": _TYPES[schema.type]}
+    if schema.type is Type.BYTES:
+        return {"type": "binary"}
+    return _with_default(_TYPES[schema.type], schema.default)
+
+
+def _with_default(kind: str, default: Any) -> dict[str, Any]:
+    return {"type": kind} if default is None else {"type": kind, "null_value": default}

@@ -42,6 +42,10 @@ def partitioner_kind(name: str) -> str:
     return PARTITIONERS[short]
 
 
+def is_time_based(name: str) -> bool:
+    return partitioner_kind(name) not in ("default", "field")
+
+
 def make_partitioner(
     config: Mapping[str, Any], zone_offset_ms: Callable[[int], int] = lambda _: 0
 ) -> Partitioner:
@@ -62,8 +66,10 @@ def make_partitioner(
     timestamp = make_extractor(config)
 
     def folder(record: SinkRecord, now_ms: int) -> str:
-        moment = timestamp(record, now_ms) // duration_ms * duration_ms
-        text = pattern.format(moment + zone_offset_ms(moment))
+        moment = timestamp(record, now_ms)
+        # A day is one of the zone, not one of UTC.
+        local = moment + zone_offset_ms(moment)
+        text = pattern.format(local // duration_ms * duration_ms)
         return text.replace("/", delimiter) if delimiter != "/" else text
 
     return folder

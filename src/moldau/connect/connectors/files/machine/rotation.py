@@ -5,9 +5,10 @@ are, so what is committed to Kafka never has a gap. A file is named after its fi
 completes it depends on the records alone (unless a schedule by the wall clock is set): a file that
 is written again has the same name and contents. That is exactly once.
 
-A file is complete when: it has `flush_size` records; a record comes with another schema (whose
-version is not to be projected to that of the file); a record comes that is `rotate_ms` newer than
-the first one of the file; the schedule says so.
+The files are complete when: they have `flush_size` records together; a record comes with another
+schema (whose version is not to be projected to that of its file); a record comes that is
+`rotate_ms` newer than the first of them, or goes to another folder than the one before; the
+schedule says so.
 """
 
 from __future__ import annotations
@@ -30,18 +31,20 @@ class OpenFile:
     folder: str
     first_offset: int
     schema: Schema | None
-    first_ms: int
     records: list[SinkRecord] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
 class Rotation:
-    """`rotate_ms` and `schedule_ms` are -1 for never."""
+    """`rotate_ms` and `schedule_ms` are -1 for never. `changes_of_folder` counts with `rotate_ms`
+    only, which is by the wall clock or by the times of records."""
 
     flush_size: int
     rotate_ms: int = -1
     schedule_ms: int = -1
     compatibility: str = "NONE"
+    wall_clock: bool = False
+    changes_of_folder: bool = True
     keys: bool = False
     """Whether the keys of a file have one schema, too."""
 
@@ -57,6 +60,9 @@ class PartitionFiles:
         self._timestamp = timestamp
         self._open: dict[str, OpenFile] = {}
         self._opened_at_ms: int | None = None
+        #: The time of the first record in the open files, and the folder of the last.
+        self._first_ms = 0
+        self._last_folder: str | None = None
         #: The offset after the last record that was taken.
         self.next_offset: int | None = None
 
@@ -70,15 +76,21 @@ class PartitionFiles:
 
     def is_complete_before(self, record: SinkRecord, now_ms: int) -> bool:
         """Whether the open files must be stored before this record is taken."""
-        found = self._open.get(self._partitioner(record, now_ms))
+        folder = self._partitioner(record, now_ms)
+        found = self._open.get(folder)
         if found is not None:
             if self._rotation.keys and found.records[0].key_schema != record.key_schema:
                 return True
             if found.schema != record.value_schema and self._changes(found.schema, record):
                 return True
-        if self._rotation.rotate_ms <= 0 or found is None:
+        if self._rotation.rotate_ms <= 0 or not self._open:
             return False
-        return self._timestamp(record, now_ms) - found.first_ms >= self._rotation.rotate_ms
+        if self._rotation.changes_of_folder and folder != self._last_folder:
+            return True
+        return self._time_of(record, now_ms) - self._first_ms >= self._rotation.rotate_ms
+
+    def _time_of(self, record: SinkRecord, now_ms: int) -> int:
+        return now_ms if self._rotation.wall_clock else self._timestamp(record, now_ms)
 
     def _changes(self, current: Schema | None, record: SinkRecord) -> bool:
         """Whether a record with another schema begins a new file."""
@@ -106,22 +118,27 @@ class PartitionFiles:
         return record.new_record(value=value, value_schema=found.schema)
 
     def take(self, record: SinkRecord, now_ms: int) -> bool:
-        """Add a record. Returns whether its file is complete now."""
+        """Add a record. Returns whether the files are complete now."""
         folder = self._partitioner(record, now_ms)
         found = self._open.get(folder)
         if found is None:
-            first_ms = self._timestamp(record, now_ms) if self._rotation.rotate_ms > 0 else 0
-            found = OpenFile(folder, record.original_offset, record.value_schema, first_ms)
+            if not self._open and self._rotation.rotate_ms > 0:
+                self._first_ms = self._time_of(record, now_ms)
+            found = OpenFile(folder, record.original_offset, record.value_schema)
             self._open[folder] = found
             if self._opened_at_ms is None:
                 self._opened_at_ms = now_ms
         found.records.append(record)
+        self._last_folder = folder
         self.next_offset = record.original_offset + 1
-        return len(found.records) >= self._rotation.flush_size
+        return self.count >= self._rotation.flush_size
 
     def is_due(self, now_ms: int) -> bool:
-        """Whether the schedule wants the open files stored."""
-        interval_ms = self._rotation.schedule_ms
+        """Whether the schedule, or the interval by the wall clock, wants the open files stored."""
+        rotation = self._rotation
+        if rotation.wall_clock and 0 < rotation.rotate_ms <= now_ms - self._first_ms and self._open:
+            return True
+        interval_ms = rotation.schedule_ms
         if interval_ms <= 0 or self._opened_at_ms is None:
             return False
         return now_ms // interval_ms > self._opened_at_ms // interval_ms

@@ -13,15 +13,18 @@ Several timestamp columns count as one: the first that is not null.
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
-from moldau.connect.connectors.jdbc.machine.statements import Syntax
+from moldau.connect.connectors.jdbc.machine.columns import instant
+from moldau.connect.connectors.jdbc.machine.statements import MARK, Syntax
 from moldau.data.errors import DataError
 
 BULK: Final = "bulk"
+R = TypeVar("R")
+
 INCREMENTING: Final = "incrementing"
 TIMESTAMP: Final = "timestamp"
 BOTH: Final = "timestamp+incrementing"
@@ -73,9 +76,9 @@ class Tracking:
         until: datetime.datetime,
         moment: Any = lambda value: value,
     ) -> tuple[str, list[Any]]:
-        """The WHERE and ORDER BY of a query, and the values of its placeholders. `moment` turns a
+        """The WHERE and ORDER BY of a query, and the values of its marks. `moment` turns a
         timestamp into what the driver takes."""
-        mark = syntax.placeholder
+        mark = MARK
         identity = syntax.quoted(self.incrementing) if self.incrementing else ""
         stamps = [syntax.timestamp.format(syntax.quoted(name)) for name in self.timestamps]
         time = f"COALESCE({', '.join(stamps)})" if len(stamps) > 1 else "".join(stamps)
@@ -99,7 +102,9 @@ class Tracking:
             case _:
                 return "", []
 
-    def advance(self, progress: Progress, row: Mapping[str, Any]) -> Progress:
+    def advance(
+        self, progress: Progress, row: Mapping[str, Any], zone: datetime.tzinfo = datetime.UTC
+    ) -> Progress:
         """The progress after a row, whose values are as the driver returned them."""
         number, moment = progress.incrementing, progress.timestamp
         if self.incrementing is not None:
@@ -108,8 +113,27 @@ class Tracking:
             value = next((row[name] for name in self.timestamps if row[name] is not None), None)
             if value is None:
                 raise DataError(f"row without a timestamp in {', '.join(self.timestamps)}: {row}")
-            moment = _moment(value)
+            moment = instant(value, zone)
         return Progress(number, moment)
+
+
+def storable(
+    mode: str, before: Progress, rows: Iterable[tuple[R, Progress]]
+) -> Iterator[tuple[R, Progress]]:
+    """Rows, each with the progress that may be stored with it. By timestamps alone, a time counts
+    only when the row of a later one is there: else a restart would miss rows of the same time."""
+    if mode != TIMESTAMP:
+        yield from rows
+        return
+    held: tuple[R, Progress] | None = None
+    for row, progress in rows:
+        if held is not None:
+            if held[1].timestamp < progress.timestamp:
+                before = held[1]
+            yield held[0], before
+        held = row, progress
+    if held is not None:
+        yield held
 
 
 def _integer(name: str, value: Any) -> int:
@@ -118,11 +142,3 @@ def _integer(name: str, value: Any) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
         raise DataError(f"the incrementing column {name} has {value!r}, which is no integer")
     return value
-
-
-def _moment(value: Any) -> datetime.datetime:
-    if isinstance(value, str):
-        value = datetime.datetime.fromisoformat(value)
-    if isinstance(value, datetime.datetime):
-        return value if value.tzinfo else value.replace(tzinfo=datetime.UTC)
-    return datetime.datetime(value.year, value.month, value.day, tzinfo=datetime.UTC)

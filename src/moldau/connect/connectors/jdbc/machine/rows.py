@@ -16,7 +16,7 @@ from typing import Any, Final, Protocol
 from moldau.connect.api.records import SinkRecord
 from moldau.connect.connectors.jdbc.machine import statements
 from moldau.connect.connectors.jdbc.machine.statements import SinkField, Syntax
-from moldau.data import builders
+from moldau.data import builders, logical
 from moldau.data.errors import DataError
 from moldau.data.schema import Schema, Type
 from moldau.data.struct import Struct
@@ -39,6 +39,13 @@ class RowRules:
     fields: frozenset[str]
     insert_mode: str
     delete_enabled: bool
+    replace_nulls: bool = True
+    """Whether the default of a field is written where its value is null."""
+    timestamps: frozenset[str] = frozenset()
+    """Fields with numbers or texts that become timestamps."""
+    unit_ns: int = 1000
+    """What these count."""
+    text_column: str = "record_value"
 
     def table(self, topic: str) -> str:
         name = self.table_format.replace("${topic}", topic)
@@ -58,6 +65,9 @@ class Batch:
     values: list[tuple[list[Any], list[Any]]] = field(default_factory=list)
 
     def statement(self, syntax: Syntax) -> str:
+        return syntax.bound(self._statement(syntax))
+
+    def _statement(self, syntax: Syntax) -> str:
         match self.mode:
             case "delete":
                 return statements.delete(syntax, self.table, self.keys)
@@ -68,26 +78,43 @@ class Batch:
             case _:
                 return statements.insert(syntax, self.table, [*self.keys, *self.others])
 
-    def rows(self, moments: Moments) -> list[list[Any]]:
+    def rows(self, binding: Binding) -> list[list[Any]]:
         ordered = (
             [*others, *keys] if self.mode == "update" else [*keys, *others]
             for keys, others in self.values
         )
-        return [[_bound(value, moments) for value in row] for row in ordered]
+        return [[binding.bound(value) for value in row] for row in ordered]
 
 
-def _bound(value: Any, moments: Moments) -> Any:
-    if isinstance(value, datetime.datetime):
-        return moments.moment(value)
-    if isinstance(value, datetime.time):
-        return value.isoformat()
-    if isinstance(value, datetime.date):
-        return value.isoformat()
-    if isinstance(value, Decimal):
-        return str(value)
-    if isinstance(value, (list, dict)):
-        return json.dumps(value, default=str)
-    return value
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """How values become those of the driver: times are in `zone`, days in `day_zone`."""
+
+    moments: Moments
+    zone: datetime.tzinfo = datetime.UTC
+    day_zone: datetime.tzinfo = datetime.UTC
+    arrays: bool = False
+
+    def bound(self, value: Any) -> Any:
+        if isinstance(value, datetime.datetime):
+            return self.moments.moment(value)
+        if isinstance(value, datetime.time):
+            return _in_zone(datetime.date(1970, 1, 1), value, self.zone).time().isoformat()
+        if isinstance(value, datetime.date):
+            return _in_zone(value, datetime.time(), self.day_zone).date().isoformat()
+        if isinstance(value, Decimal):
+            return format(value, "f")
+        if isinstance(value, list) and self.arrays:
+            return [self.bound(each) for each in value]
+        if isinstance(value, (list, dict)):
+            return json.dumps(value, default=str)
+        return value
+
+
+def _in_zone(day: datetime.date, time: datetime.time, zone: datetime.tzinfo) -> datetime.datetime:
+    if zone is datetime.UTC:
+        return datetime.datetime.combine(day, time)
+    return datetime.datetime.combine(day, time, datetime.UTC).astimezone(zone)
 
 
 def batches(rules: RowRules, records: Sequence[SinkRecord], size_max: int) -> Iterator[Batch]:
@@ -116,6 +143,8 @@ def _batch(rules: RowRules, record: SinkRecord) -> Batch:
         names = tuple(each.name for each in key_fields)
         return Batch(table, names, (), key_fields, "delete")
     schema = record.value_schema
+    if schema is not None and schema.type is Type.STRING and rules.pk_mode != "record_value":
+        return _text_batch(rules, table, key_fields, schema)
     if schema is None or schema.type is not Type.STRUCT:
         raise DataError(
             f"record {record.topic}-{record.partition}@{record.offset} has no struct as its value: "
@@ -124,7 +153,7 @@ def _batch(rules: RowRules, record: SinkRecord) -> Batch:
         )
     taken = {each.name for each in key_fields}
     others = [
-        SinkField(each.name, each.schema, False)
+        SinkField(each.name, _column_schema(rules, each.name, each.schema), False)
         for each in schema.fields
         if each.name not in taken and (not rules.fields or each.name in rules.fields)
     ]
@@ -137,6 +166,28 @@ def _batch(rules: RowRules, record: SinkRecord) -> Batch:
         [*key_fields, *others],
         rules.insert_mode,
     )
+
+
+def _column_schema(rules: RowRules, name: str, schema: Schema) -> Schema:
+    if name not in rules.timestamps:
+        return schema
+    if schema.type not in (Type.INT64, Type.STRING):
+        raise DataError(
+            f"field {name} of timestamp.fields.list is a {schema.type.value}: it must be an int64 "
+            "or a string"
+        )
+    return logical.TIMESTAMP.as_optional() if schema.optional else logical.TIMESTAMP
+
+
+def _text_batch(rules: RowRules, table: str, key_fields: list[SinkField], schema: Schema) -> Batch:
+    if rules.fields or rules.timestamps:
+        raise DataError(
+            "fields.whitelist and timestamp.fields.list are for values with fields, and the value "
+            "is a text: remove them"
+        )
+    text = SinkField(rules.text_column, schema, False)
+    keys = tuple(each.name for each in key_fields)
+    return Batch(table, keys, (text.name,), [*key_fields, text], rules.insert_mode)
 
 
 def _key_fields(rules: RowRules, record: SinkRecord) -> list[SinkField]:
@@ -205,7 +256,19 @@ def _values(rules: RowRules, batch: Batch, record: SinkRecord) -> tuple[list[Any
             keys = _of(record.value, batch.keys)
         case _:
             keys = []
-    return keys, [record.value.get(name) for name in batch.others]
+    if isinstance(record.value, str):
+        return keys, [record.value]
+    return keys, [_value(rules, record.value, name) for name in batch.others]
+
+
+def _value(rules: RowRules, struct: Any, name: str) -> Any:
+    value = struct.get(name) if rules.replace_nulls else struct.get_without_default(name)
+    if value is not None and name in rules.timestamps:
+        return _EPOCH + datetime.timedelta(microseconds=int(value) * rules.unit_ns // 1000)
+    return value
+
+
+_EPOCH: Final = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 
 def _of(value: Any, names: Sequence[str]) -> list[Any]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from moldau.connect.connectors.jdbc.machine.tables import parse_names
 from moldau.data import logical
 from moldau.data.errors import DataError
 from moldau.data.schema import Schema, Type
@@ -21,24 +23,38 @@ class Syntax:
     types: Mapping[Type, str]
     logical_types: Mapping[str, str]
     decimal: str
-    """With {precision} and {scale}."""
+    """With {scale}."""
     key_text: str
     """The type of a text that is part of a primary key."""
     upsert: str
     timestamp: str = "{}"
     """How a timestamp column is compared."""
+    booleans: tuple[str, str] = ("0", "1")
+    """False and true, as default values."""
+    arrays: bool = False
+    """Whether columns may be arrays."""
 
     def quoted(self, name: str) -> str:
         return f"{self.quote}{name.replace(self.quote, self.quote * 2)}{self.quote}"
 
-    def table(self, name: str) -> str:
-        """`schema.table` with each part quoted."""
-        return ".".join(self.quoted(part) for part in name.split("."))
+    def bound(self, statement: str) -> str:
+        """A statement for the driver, from one with marks for its values: only these are its
+        placeholders, whatever is in names and in a user's query."""
+        if "%" in self.placeholder:
+            statement = statement.replace("%", "%%")
+        return statement.replace(MARK, self.placeholder)
 
+    def table(self, name: str | tuple[str, ...]) -> str:
+        """`schema.table` with each part quoted. Parts of a text may be quoted already."""
+        parts = parse_names(name)[0] if isinstance(name, str) else name
+        return ".".join(self.quoted(part) for part in parts)
+
+
+#: Stands for a value in a statement until `Syntax.bound`.
+MARK: Final = "\0"
 
 ON_CONFLICT: Final = "on conflict"
 ON_DUPLICATE_KEY: Final = "on duplicate key"
-_PRECISION_MAX: Final = 38
 
 POSTGRESQL: Final = Syntax(
     quote='"',
@@ -59,9 +75,11 @@ POSTGRESQL: Final = Syntax(
         logical.TIME_NAME: "TIME",
         logical.TIMESTAMP_NAME: "TIMESTAMP",
     },
-    decimal="NUMERIC({precision},{scale})",
+    decimal="DECIMAL",
     key_text="TEXT",
     upsert=ON_CONFLICT,
+    booleans=("FALSE", "TRUE"),
+    arrays=True,
 )
 MYSQL: Final = Syntax(
     quote="`",
@@ -82,7 +100,7 @@ MYSQL: Final = Syntax(
         logical.TIME_NAME: "TIME(3)",
         logical.TIMESTAMP_NAME: "DATETIME(3)",
     },
-    decimal="DECIMAL({precision},{scale})",
+    decimal="DECIMAL(65,{scale})",
     # A TEXT cannot be a primary key without a length.
     key_text="VARCHAR(256)",
     upsert=ON_DUPLICATE_KEY,
@@ -106,7 +124,7 @@ SQLITE: Final = Syntax(
         logical.TIME_NAME: "TIME",
         logical.TIMESTAMP_NAME: "TIMESTAMP",
     },
-    decimal="NUMERIC({precision},{scale})",
+    decimal="NUMERIC",
     key_text="TEXT",
     upsert=ON_CONFLICT,
     # Timestamps are texts here, with and without fractions of a second.
@@ -124,13 +142,13 @@ class SinkField:
 def column_type(syntax: Syntax, field: SinkField) -> str:
     schema = field.schema
     if schema.name == logical.DECIMAL_NAME:
-        scale = logical.scale_of(schema)
-        precision = int(schema.parameters.get(logical.PRECISION_PARAMETER, _PRECISION_MAX))
-        return syntax.decimal.format(precision=max(precision, scale), scale=scale)
+        return syntax.decimal.format(scale=logical.scale_of(schema))
     if schema.name is not None and schema.name in syntax.logical_types:
         return syntax.logical_types[schema.name]
     if schema.type is Type.STRING and field.is_key:
         return syntax.key_text
+    if schema.type is Type.ARRAY and syntax.arrays and schema.value_schema is not None:
+        return column_type(syntax, SinkField(field.name, schema.value_schema, field.is_key)) + "[]"
     found = syntax.types.get(schema.type)
     if found is None:
         raise DataError(
@@ -144,16 +162,20 @@ def _column(syntax: Syntax, field: SinkField) -> str:
     parts = [syntax.quoted(field.name), column_type(syntax, field)]
     default = field.schema.default
     if default is not None and not isinstance(default, (bytes, list, dict, Struct)):
-        parts.append(f"DEFAULT {_literal(default)}")
+        parts.append(f"DEFAULT {_literal(syntax, default)}")
     parts.append("NULL" if field.schema.optional and not field.is_key else "NOT NULL")
     return " ".join(parts)
 
 
-def _literal(value: object) -> str:
+def _literal(syntax: Syntax, value: object) -> str:
     if isinstance(value, bool):
-        return "1" if value else "0"
+        return syntax.booleans[value]
     if isinstance(value, (int, float)):
         return repr(value)
+    if isinstance(value, datetime.datetime):
+        value = value.replace(tzinfo=None).isoformat(sep=" ", timespec="milliseconds")
+    elif isinstance(value, datetime.time):
+        value = value.isoformat(timespec="milliseconds")
     return "'" + str(value).replace("'", "''") + "'"
 
 
@@ -180,7 +202,7 @@ def add_columns(syntax: Syntax, table: str, fields: Sequence[SinkField]) -> list
 
 def insert(syntax: Syntax, table: str, names: Sequence[str]) -> str:
     columns = ", ".join(map(syntax.quoted, names))
-    values = ", ".join([syntax.placeholder] * len(names))
+    values = ", ".join([MARK] * len(names))
     return f"INSERT INTO {syntax.table(table)} ({columns}) VALUES ({values})"
 
 
@@ -201,7 +223,7 @@ def upsert(syntax: Syntax, table: str, keys: Sequence[str], others: Sequence[str
 
 def update(syntax: Syntax, table: str, keys: Sequence[str], others: Sequence[str]) -> str:
     """Values come in the order of `others`, then `keys`."""
-    changed = ", ".join(f"{syntax.quoted(name)} = {syntax.placeholder}" for name in others)
+    changed = ", ".join(f"{syntax.quoted(name)} = {MARK}" for name in others)
     return f"UPDATE {syntax.table(table)} SET {changed}{_where(syntax, keys)}"
 
 
@@ -212,4 +234,4 @@ def delete(syntax: Syntax, table: str, keys: Sequence[str]) -> str:
 def _where(syntax: Syntax, keys: Sequence[str]) -> str:
     if not keys:
         return ""
-    return " WHERE " + " AND ".join(f"{syntax.quoted(key)} = {syntax.placeholder}" for key in keys)
+    return " WHERE " + " AND ".join(f"{syntax.quoted(key)} = {MARK}" for key in keys)
