@@ -21,17 +21,24 @@ from typing import Any
 
 __all__: list[str] = []
 
-_PORT, _SECRET = "PYTHON_WORKER_FACTORY_PORT", "PYTHON_WORKER_FACTORY_SECRET"
+_PATH, _PORT = "PYTHON_WORKER_FACTORY_SOCK_PATH", "PYTHON_WORKER_FACTORY_PORT"
+_SECRET = "PYTHON_WORKER_FACTORY_SECRET"
 
 
-def _connected(port: int, secret: str) -> socket.socket | None:
-    """With the secret sent; Spark's answer is not waited for."""
-    address = "::1" if os.environ.get("SPARK_PREFER_IPV6", "").lower() == "true" else "127.0.0.1"
+def _connected() -> socket.socket | None:
+    """With the secret sent where there is one; Spark's answer is not waited for."""
     seconds_max = int(os.environ.get("SPARK_AUTH_SOCKET_TIMEOUT", "15"))
     try:
-        made = socket.create_connection((address, port), timeout=seconds_max)
-        data = secret.encode()
-        made.sendall(struct.pack("!i", len(data)) + data)
+        if _PATH in os.environ:
+            made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            made.settimeout(seconds_max)
+            made.connect(os.environ[_PATH])
+            return made
+        is_v6 = os.environ.get("SPARK_PREFER_IPV6", "").lower() == "true"
+        address = "::1" if is_v6 else "127.0.0.1", int(os.environ[_PORT])
+        made = socket.create_connection(address, timeout=seconds_max)
+        secret = os.environ[_SECRET].encode()
+        made.sendall(struct.pack("!i", len(secret)) + secret)
     except OSError:
         return None
     return made
@@ -43,16 +50,19 @@ def _use(made: socket.socket) -> None:
 
     spare = [made]
     original = pyspark.util.local_connect_and_auth
+    expected = (os.environ.get(_PATH), os.environ.get(_PORT))
 
     def connect_and_auth(conn_info: str | int | None, auth_secret: str | None) -> tuple[Any, ...]:
-        if not spare or str(conn_info) != os.environ.get(_PORT):
+        if not spare or str(conn_info) not in expected:
             return original(conn_info, auth_secret)
         connection = spare.pop()
-        size = int(os.environ.get("SPARK_BUFFER_SIZE", "65536"))
-        file = connection.makefile("rwb", size)
-        (length,) = struct.unpack("!i", file.read(4))
-        if file.read(length) != b"ok":
-            raise ConnectionRefusedError("Spark refused the secret that it gave to this process")
+        file = connection.makefile("rwb", int(os.environ.get("SPARK_BUFFER_SIZE", "65536")))
+        if connection.family != socket.AF_UNIX:
+            (length,) = struct.unpack("!i", file.read(4))
+            if file.read(length) != b"ok":
+                raise ConnectionRefusedError(
+                    "Spark refused the secret that it gave to this process"
+                )
         return file, connection
 
     pyspark.util.local_connect_and_auth = connect_and_auth
@@ -61,7 +71,7 @@ def _use(made: socket.socket) -> None:
 def main() -> None:
     import runpy
 
-    made = _connected(int(os.environ[_PORT]), os.environ[_SECRET])
+    made = _connected()
     # As `-m` has it: not the folder of this file.
     sys.path[0] = os.getcwd()
     module = sys.argv[2]

@@ -44,7 +44,8 @@ export PYTHONPATH
 case $SPARK_CONNECT_LOCAL_URL in
   *";token="*) export SPARK_CONNECT_LOCAL_URL="${{SPARK_CONNECT_LOCAL_URL%%;token=*}}" ;;
 esac
-case "${{PYTHON_WORKER_FACTORY_PORT:+$1 $2}}" in
+awaited=$PYTHON_WORKER_FACTORY_PORT$PYTHON_WORKER_FACTORY_SOCK_PATH
+case "${{awaited:+$1 $2}}" in
   "-m pyspark.daemon") ;;
   "-m pyspark."*) exec {shlex.quote(python)} {shlex.quote(connecting.__file__)} "$@" ;;
 esac

@@ -39,6 +39,8 @@ class Places:
         self.events = self.folder / "events"
         self.warehouse = self.folder / "warehouse"
         self.local = self.folder / "local"
+        #: Where Spark and its Python workers talk to each other.
+        self.sockets = self.folder / "sockets"
         self.checkpoints = self.folder / "checkpoints"
 
     def make(self) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from moldau import __version__
-from moldau.spark.runtime import launcher, probe, processes
+from moldau.spark.runtime import launcher, probe, processes, sockets
 from moldau.spark.runtime.errors import ServerStartError, SparkRuntimeError, require
 from moldau.spark.runtime.java import LAUNCHER_OPTIONS, JavaHome, find_java
 from moldau.spark.runtime.machine import logs
@@ -95,6 +95,7 @@ class ServerStartup:
             port=port,
             jars=jars,
             shipped=self._shipped(),
+            sockets=self._sockets(),
             java_options=" ".join(os.environ.get(name, "") for name in _JAVA_OPTIONS),
         )
         conf = server_conf(settings, places, environment)
@@ -161,6 +162,12 @@ class ServerStartup:
             except ConnectorUnavailable as error:
                 self.notices.append(f"{error}. Topics are read by moldau's own source")
         return [str(jar) for jar in jars], packages
+
+    def _sockets(self) -> str | None:
+        """Spark's launcher and all its Python processes are on this machine."""
+        if self.settings.is_local and sockets.usable(self.places.sockets):
+            return str(self.places.sockets)
+        return None
 
     def _shipped(self) -> Any:
         if self.settings.is_local:

@@ -115,6 +115,14 @@ def test_java_takes_little_memory_and_has_one_collector(
     assert ("-XX:-UsePerfData" in options) == (master != "yarn")
 
 
+def test_python_talks_over_sockets_where_there_is_a_folder_for_them() -> None:
+    enabled, folder = (f"spark.python.unix.domain.socket.{each}" for each in ("enabled", "dir"))
+    assert enabled not in conf_of(ServerSettings())
+    conf = conf_of(ServerSettings(), sockets="/d/sockets")
+    assert (conf[enabled], conf[folder]) == ("true", "/d/sockets")
+    assert conf_of(ServerSettings(conf={enabled: "false"}), sockets="/d")[enabled] == "false"
+
+
 def test_a_connector_that_the_user_brings_is_known() -> None:
     coordinate = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.3.0"
     for settings in (

@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -92,25 +93,45 @@ def local_connect_and_auth(port, secret):
 _WORKER = """
 import json, os, sys
 from pyspark.util import local_connect_and_auth
-file, _ = local_connect_and_auth(int(os.environ["PYTHON_WORKER_FACTORY_PORT"]), "secret")
+port = int(os.environ.get("PYTHON_WORKER_FACTORY_PORT", -1))
+where = os.environ.get("PYTHON_WORKER_FACTORY_SOCK_PATH", port)
+file, _ = local_connect_and_auth(where, os.environ.get("PYTHON_WORKER_FACTORY_SECRET"))
 file.write(json.dumps([__name__, sys.argv[1:], sys.path[0], os.getpid()]).encode())
 file.flush()
 """
 
 
-def test_a_worker_connects_before_it_imports_anything(tmp_path: Path) -> None:
+def listening(path: Path | None) -> socket.socket:
+    if path is None:
+        made = socket.create_server(("127.0.0.1", 0))
+    else:
+        made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        made.bind(str(path))
+        made.listen()
+    made.settimeout(30.0)
+    return made
+
+
+@pytest.mark.parametrize("by_path", [False, True])
+def test_a_worker_connects_before_it_imports_anything(tmp_path: Path, by_path: bool) -> None:
     (tmp_path / "pyspark").mkdir()
     for name, text in (("__init__", _SPARK), ("util", _UTIL), ("worker", _WORKER)):
         (tmp_path / "pyspark" / f"{name}.py").write_text(text)
     command = launcher.install(tmp_path / "python", sys.executable, tmp_path)
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        server.settimeout(30.0)
+    with TemporaryDirectory() as short, listening(Path(short) / "s" if by_path else None) as server:
+        where = (
+            {"PYTHON_WORKER_FACTORY_SOCK_PATH": server.getsockname()}
+            if by_path
+            else {
+                "PYTHON_WORKER_FACTORY_PORT": str(server.getsockname()[1]),
+                "PYTHON_WORKER_FACTORY_SECRET": "secret",
+            }
+        )
         environ = {
             **os.environ,
             "PYTHONPATH": str(tmp_path),
             "MAY_BE_IMPORTED": str(tmp_path / "may"),
-            "PYTHON_WORKER_FACTORY_PORT": str(server.getsockname()[1]),
-            "PYTHON_WORKER_FACTORY_SECRET": "secret",
+            **where,
         }
         started = subprocess.Popen(
             [command, "-m", "pyspark.worker", "x"], env=environ, cwd=tmp_path
@@ -118,10 +139,11 @@ def test_a_worker_connects_before_it_imports_anything(tmp_path: Path) -> None:
         try:
             connection, _ = server.accept()
             with connection, connection.makefile("rwb") as file:
-                assert file.read(10) == b"\0\0\0\x06secret"
+                if not by_path:
+                    assert file.read(10) == b"\0\0\0\x06secret"
+                    file.write(b"\0\0\0\x02ok")
+                    file.flush()
                 (tmp_path / "may").touch()
-                file.write(b"\0\0\0\x02ok")
-                file.flush()
                 told = json.loads(file.read())
             assert told == ["__main__", ["x"], str(tmp_path), started.pid]
             assert started.wait(30) == 0

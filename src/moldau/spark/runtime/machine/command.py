@@ -86,6 +86,8 @@ class Environment:
     port: int
     jars: Sequence[str] = ()
     shipped: Shipped | None = None
+    #: A folder in which Unix sockets can be made; None for TCP.
+    sockets: str | None = None
     #: Options that the environment gives to every Java, as text.
     java_options: str = ""
 
@@ -138,6 +140,11 @@ def server_conf(
             # of its heap: every half an hour by default.
             "spark.cleaner.periodicGC.interval": "10min",
             "spark.sql.streaming.checkpointFileManagerClass": _CHECKPOINT_FILES,
+        }
+    if environment.sockets is not None:
+        conf |= {
+            "spark.python.unix.domain.socket.enabled": "true",
+            "spark.python.unix.domain.socket.dir": environment.sockets,
         }
     if settings.on_this_machine:
         conf |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
