@@ -251,7 +251,7 @@ def test_what_is_wrong_before_names_are_known(engine: KsqlEngine, sql: str, mess
     ("window", "message"),
     [
         ("TUMBLING (SIZE 0 SECONDS)", "must be larger than zero"),
-        ("HOPPING (SIZE 1 SECONDS, ADVANCE BY 2 SECONDS)", "must lie within interval"),
+        ("HOPPING (SIZE 1 SECONDS, ADVANCE BY 2 SECONDS)", "Window advancement interval should be"),
         ("TUMBLING (SIZE 9 SECONDS, RETENTION 1 SECONDS)", "must be no smaller than"),
     ],
 )
