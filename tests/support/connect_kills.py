@@ -458,11 +458,17 @@ def run(
                 workers.kill(chance.randrange(2))
         _flows_on(flow, workers)
         flow.stop_feeding()
-        eventually(
-            lambda: flow.arrived() >= flow.fed,
-            what=f"all {flow.fed} records have arrived",
-            seconds_max=RECOVERY_S_MAX,
-        )
+        try:
+            eventually(
+                lambda: flow.arrived() >= flow.fed,
+                what=f"all {flow.fed} records have arrived",
+                seconds_max=RECOVERY_S_MAX,
+            )
+        except AssertionError as error:
+            states = [_states(url) for url in workers.urls]
+            raise AssertionError(
+                f"{error}: {flow.arrived()} arrived; {json.dumps(states, indent=1)}"
+            ) from None
         flow.check()
         return {**counts, "records": flow.fed}
 

@@ -337,6 +337,9 @@ def _load_path(path: str) -> type[Any] | None:
     module, colon, name = path.partition(":")
     if not colon:
         module, _, name = path.rpartition(".")
+    if not all(module.split(".")):
+        # An import of `..` would be a relative one.
+        return None
     try:
         loaded = getattr(import_module(module), name, None)
     except ModuleNotFoundError as error:

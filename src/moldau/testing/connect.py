@@ -24,6 +24,7 @@ from moldau.connect.api import (
     Connector,
     Header,
     OffsetAndMetadata,
+    PluginMetrics,
     SinkConnector,
     SinkRecord,
     SinkTask,
@@ -95,6 +96,7 @@ class _ConnectorContext:
     def __init__(self, offsets: _Offsets) -> None:
         self.offset_storage_reader = offsets
         self.reconfigurations = 0
+        self.plugin_metrics = PluginMetrics()
         self.error: Exception | None = None
 
     def request_task_reconfiguration(self) -> None:
@@ -131,6 +133,7 @@ class _SourceTaskContext:
         self._config = config
         self.offset_storage_reader = offsets
         self.transaction_context = transactions
+        self.plugin_metrics = PluginMetrics()
 
     def configs(self) -> dict[str, str]:
         return dict(self._config)
@@ -236,6 +239,7 @@ class _SinkTaskContext:
         self.timeout_ms: int | None = None
         self.commit_requested = False
         self.errant_record_reporter = reporter
+        self.plugin_metrics = PluginMetrics()
 
     def configs(self) -> dict[str, str]:
         return dict(self._config)

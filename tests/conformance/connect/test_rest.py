@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from moldau.client import Producer
+from moldau.connect.api import ConnectError, SourceTask
+from moldau.connect.connectors.filestream.source import (
+    FileStreamSourceConnector,
+    FileStreamSourceTask,
+)
 from support.connect_workers import (
     WorkerUnderTest,
     call,
@@ -162,6 +167,45 @@ def test_metrics_of_tasks(worker: WorkerUnderTest, source: dict[str, str]) -> No
     wanted = 'kafka_connect_source_task_source_record_write_total{connector="lines",task="0"} 2'
     eventually(lambda: wanted in worker.call("GET", "/metrics").body, what="two records written")
     assert "kafka_connect_worker_task_count 1" in worker.call("GET", "/metrics").body
+
+
+class MeasuredTask(FileStreamSourceTask):
+    def start(self, props: Mapping[str, str]) -> None:
+        super().start(props)
+        metrics = self.context.plugin_metrics
+        metrics.add_metric("queue-size", lambda: 7, description="Waiting", tags={"kind": 'a"b'})
+        metrics.add_metric("broken", lambda: 1 / 0)
+        gone = metrics.add_metric("gone", lambda: 1)
+        metrics.remove_metric(gone)
+        with pytest.raises(ConnectError, match="already exists"):
+            metrics.add_metric("queue-size", lambda: 8, tags={"kind": 'a"b'})
+
+
+class MeasuredSource(FileStreamSourceConnector):
+    def start(self, props: Mapping[str, str]) -> None:
+        super().start(props)
+        self.context.plugin_metrics.add_metric("tables", lambda: 2.5)
+
+    def task_class(self) -> type[SourceTask]:
+        return MeasuredTask
+
+
+def test_metrics_of_plug_ins(worker: WorkerUnderTest, tmp_path: Path) -> None:
+    config = {
+        "connector.class": f"{__name__}.MeasuredSource", "file": str(tmp_path / "in"),
+        "topic": "measured",
+    }  # fmt: skip
+    assert worker.call("PUT", "/connectors/measured/config", config).status == 201
+    worker.wait_for("measured", "RUNNING", "RUNNING")
+    shown = worker.call("GET", "/metrics").body
+    of_task = 'connector="measured",task="0"'
+    assert f'kafka_connect_plugin_queue_size{{{of_task},kind="a\\"b"}} 7\n' in shown
+    assert "# HELP kafka_connect_plugin_queue_size Waiting\n" in shown
+    assert 'kafka_connect_plugin_tables{connector="measured"} 2.5\n' in shown
+    assert "plugin_gone" not in shown
+    assert "plugin_broken" not in shown
+    worker.call("DELETE", "/connectors/measured")
+    eventually(lambda: "plugin" not in worker.call("GET", "/metrics").body, what="no metrics")
 
 
 def test_restarts(worker: WorkerUnderTest, source: dict[str, str]) -> None:

@@ -6,7 +6,11 @@ import datetime
 import gzip
 import io
 import json
-from typing import Any
+import threading
+from http.client import HTTPConnection
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, ClassVar
+from urllib.parse import urlsplit
 
 import fastavro
 import pyarrow.parquet
@@ -303,3 +307,55 @@ def test_typed_formats_need_a_schema(bucket: Bucket) -> None:
         pytest.raises(DataError, match=r"schemas\.enable"),
     ):
         send(sink, {"n": 1})
+
+
+class Forwarder(BaseHTTPRequestHandler):
+    """A proxy for plain HTTP; `seen` are the methods and whether a user was named."""
+
+    seen: ClassVar[list[tuple[str, bool]]] = []
+    protocol_version = "HTTP/1.1"
+
+    def _forward(self) -> None:
+        parts = urlsplit(self.path)
+        self.seen.append((self.command, "Proxy-Authorization" in self.headers))
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        headers = {k: v for k, v in self.headers.items() if not k.lower().startswith("proxy-")}
+        connection = HTTPConnection(parts.hostname or "", parts.port, timeout=30)
+        connection.request(self.command, f"{parts.path}?{parts.query}".rstrip("?"), body, headers)
+        answer = connection.getresponse()
+        data = answer.read()
+        self.send_response_only(answer.status)
+        for key, value in answer.headers.items():
+            if key.lower() not in ("transfer-encoding", "connection"):
+                self.send_header(key, value)
+        self.end_headers()
+        self.wfile.write(data)
+        connection.close()
+
+    do_GET = do_HEAD = _forward
+
+    def log_message(self, format: str, *args: Any) -> None: ...
+
+
+def test_a_proxy_and_what_others_may_do(bucket: Bucket) -> None:
+    with bucket.sink(s3_acl_canned="bucket-owner-full-control", flush_size="1") as sink:
+        send(sink, {"n": 1})
+    with ThreadingHTTPServer(("127.0.0.1", 0), Forwarder) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            config = {
+                "s3_proxy_url": f"http://127.0.0.1:{server.server_port}",
+                "s3_proxy_user": "me",
+                "s3_proxy_password": "secret",
+            }
+            with bucket.source(**config) as source:
+                assert [each.value for each in source.poll_until(1)] == [{"n": 1}]
+        finally:
+            server.shutdown()
+            thread.join()
+    assert Forwarder.seen
+    assert all(named for _, named in Forwarder.seen)
+    assert "s3.acl.canned" in config_errors(
+        SINK, {**bucket.config, "flush.size": "1", "s3.acl.canned": "all"}
+    )

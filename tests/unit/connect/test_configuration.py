@@ -8,7 +8,7 @@ from importlib.metadata import EntryPoint
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from moldau.connect.api import (
@@ -279,6 +279,7 @@ VALUES = st.one_of(
     config=st.dictionaries(KEYS, VALUES, max_size=8),
     name=st.sampled_from([SOURCE, "FileStreamSink"]),
 )
+@example(config={"name": None, "key.converter": ".."}, name="FileStreamSink")
 def test_any_configuration_gets_an_answer(config: dict[str, str | None], name: str) -> None:
     """Errors with texts, never an exception of another kind."""
     found = validate_connector({**config, "connector.class": name}, PLUGINS)

@@ -11,7 +11,13 @@ from typing import Any
 
 import pytest
 
-from moldau.connect.api import ConfigDef, RetriableError, SinkRecord, TopicPartition
+from moldau.connect.api import (
+    ConfigDef,
+    OffsetAndMetadata,
+    RetriableError,
+    SinkRecord,
+    TopicPartition,
+)
 from moldau.connect.connectors.files.config import define_storage
 from moldau.connect.connectors.files.formats import Format, FormatOptions, make_format
 from moldau.connect.connectors.files.sink import FilesSinkTask, Storage
@@ -108,6 +114,21 @@ def test_a_storage_that_fails_at_any_file_of_a_batch_has_each_record_once(failin
     assert sorted(path.rpartition("+")[2] for path in runner.shelf.files) == [
         f"{number:010d}.json" for number in (0, 5, 10, 15)
     ]
+
+
+def test_a_commit_between_a_failure_and_the_new_attempt_loses_nothing() -> None:
+    """Records of an earlier put are in no file any more, so they must not be committed."""
+    runner = Runner(0, flush_size=5)
+    at = TopicPartition("t", 0)
+    runner.put((0, range(4)))
+    runner.shelf.works = [False]
+    with pytest.raises(RetriableError):
+        runner.put((0, range(4, 8)))
+    assert runner.task.pre_commit({at: OffsetAndMetadata(4)}) == {at: OffsetAndMetadata(0)}
+    runner.put((0, range(8)))
+    assert runner.task.pre_commit({at: OffsetAndMetadata(8)}) == {at: OffsetAndMetadata(5)}
+    runner.put((0, range(8, 10)))
+    assert runner.task.pre_commit({at: OffsetAndMetadata(10)}) == {at: OffsetAndMetadata(10)}
 
 
 def test_a_failure_of_one_partition_leaves_no_double_in_the_others() -> None:

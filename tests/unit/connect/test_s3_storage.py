@@ -18,7 +18,7 @@ class Failing:
     def __init__(self, reason: str) -> None:
         self._reason = reason
 
-    def open_output_stream(self, path: str, compression: None) -> Any:
+    def open_output_stream(self, path: str, compression: None, metadata: Any) -> Any:
         raise OSError(self._reason)
 
 

@@ -42,6 +42,7 @@ from moldau.connect.api.errors import (
     NotFoundError,
     RetriableError,
 )
+from moldau.connect.api.metrics import PluginMetric, PluginMetrics
 from moldau.connect.api.records import (
     ConnectRecord,
     Header,
@@ -91,6 +92,8 @@ __all__ = [
     "OffsetReader",
     "OneOf",
     "Password",
+    "PluginMetric",
+    "PluginMetrics",
     "Predicate",
     "Range",
     "Recommender",

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from moldau.client.topics import TopicPartition
 from moldau.connect.api.config_def import ConfigDef, ConfigValue
 from moldau.connect.api.errors import ConnectError
+from moldau.connect.api.metrics import PluginMetrics
 from moldau.connect.api.records import SourcePartition
 from moldau.connect.api.tasks import BulkSinkTask, SinkTask, SourceTask
 from moldau.invariant import invariant
@@ -57,6 +58,10 @@ class ConnectorContext(Protocol):
 
     def raise_error(self, error: Exception) -> None:
         """Fail the connector, from any thread."""
+
+    @property
+    def plugin_metrics(self) -> PluginMetrics:
+        """The connector's own metrics."""
 
 
 class SourceConnectorContext(ConnectorContext, Protocol):

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from moldau.client.topics import OffsetAndMetadata, TopicPartition
 from moldau.connect.api.errors import ConnectError
+from moldau.connect.api.metrics import PluginMetrics
 from moldau.connect.api.records import SinkRecord, SourceRecord
 from moldau.invariant import invariant
 
@@ -48,6 +49,10 @@ class SourceTaskContext(Protocol):
     @property
     def transaction_context(self) -> TransactionContext | None:
         """None unless the connector defines the transactions."""
+
+    @property
+    def plugin_metrics(self) -> PluginMetrics:
+        """The task's own metrics."""
 
 
 class Reported(Protocol):
@@ -86,6 +91,10 @@ class SinkTaskContext(Protocol):
     @property
     def errant_record_reporter(self) -> ErrantRecordReporter | None:
         """None if the worker has none; check before use."""
+
+    @property
+    def plugin_metrics(self) -> PluginMetrics:
+        """The task's own metrics."""
 
 
 class _Task(ABC):

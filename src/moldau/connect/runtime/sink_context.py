@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from typing import Any
 
 from moldau.client import Consumer, TopicPartition
-from moldau.connect.api import ConnectError, IllegalWorkerStateError, SinkRecord
+from moldau.connect.api import ConnectError, IllegalWorkerStateError, PluginMetrics, SinkRecord
 from moldau.connect.runtime.failures import Failures
 
 _SETTLE_S = 30.0
@@ -51,6 +51,7 @@ class SinkContext:
     def __init__(self, config: Mapping[str, str], reporter: Reporter) -> None:
         self._config = dict(config)
         self.errant_record_reporter = reporter
+        self.plugin_metrics = PluginMetrics()
         self.consumer: Consumer[bytes, bytes] | None = None
         self.paused: set[TopicPartition] = set()
         self.is_held: Callable[[], bool] = lambda: False

@@ -265,6 +265,8 @@ class SinkRunner(ConsumerRebalanceListener):
         if consumer is None:
             return
         self._reporter.settle()
+        # Records that the task wants to read again are not to be committed.
+        self._rewind(consumer)
         current = {
             partition: OffsetAndMetadata(offset) for partition, offset in self._delivered.items()
         }

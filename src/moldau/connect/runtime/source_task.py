@@ -17,6 +17,7 @@ from moldau.client import KafkaError, Producer
 from moldau.client.producer._batch import all_done, errors_of
 from moldau.connect.api import (
     ConnectError,
+    PluginMetrics,
     RetriableError,
     SourcePartition,
     SourceRecord,
@@ -73,6 +74,7 @@ class SourceContext:
         self._config = dict(config)
         self.offset_storage_reader = reader
         self.transaction_context: Any = None
+        self.plugin_metrics = PluginMetrics()
 
     def configs(self) -> dict[str, str]:
         return dict(self._config)

@@ -21,6 +21,7 @@ from moldau.connect.api import (
     BulkSinkConnector,
     ConnectError,
     Connector,
+    PluginMetrics,
     SinkConnector,
     SourceConnector,
 )
@@ -71,6 +72,7 @@ class Runner(Protocol):
 class _ConnectorContext:
     def __init__(self, name: str, reader: Reader, worker: Worker) -> None:
         self.offset_storage_reader = reader
+        self.plugin_metrics = PluginMetrics()
         self._name = name
         self._worker = worker
 

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import logging
+import re
 from collections.abc import Iterator
 from typing import Any
 
+from moldau.connect.api import PluginMetrics
 from moldau.connect.runtime.worker import Worker
 
+logger = logging.getLogger(__name__)
+
 _PREFIX = "kafka_connect"
+_NOT_OF_NAMES = re.compile(r"[^a-zA-Z0-9_]")
 #: Attribute of the counts, metric, whether it only grows, meaning.
 _SOURCE = (
     ("polled", "source_task_source_record_poll_total", "counter", "Records that poll returned."),
@@ -54,7 +60,42 @@ def render(worker: Worker) -> str:
         f"# TYPE {_PREFIX}_worker_task_count gauge",
         f"{_PREFIX}_worker_task_count {len(worker.tasks)}",
     ]
+    lines += _of_plugins(worker)
     return "\n".join(lines) + "\n"
+
+
+def _of_plugins(worker: Worker) -> Iterator[str]:
+    """What connectors and tasks measure themselves, without what cannot be measured now."""
+    contexts: list[tuple[dict[str, str], Any]] = [
+        ({"connector": name}, getattr(each.connector, "_context", None))
+        for name, each in sorted(worker.connectors.items())
+    ]
+    contexts += [
+        ({"connector": id.connector, "task": str(id.task)}, getattr(each.runner, "context", None))
+        for id, each in sorted(worker.tasks.items())
+    ]
+    found: dict[str, list[str]] = {}
+    for labels, context in contexts:
+        metrics: PluginMetrics | None = getattr(context, "plugin_metrics", None)
+        for each in metrics.all() if metrics is not None else ():
+            try:
+                value = float(each.measure())
+            except Exception as error:
+                logger.warning("metric %s of %s: %s", each.name, labels, error)
+                continue
+            name = f"{_PREFIX}_plugin_{_NOT_OF_NAMES.sub('_', each.name)}"
+            shown = {_NOT_OF_NAMES.sub("_", key): text for key, text in each.tags.items()}
+            listed = ",".join(f'{key}="{_text(text)}"' for key, text in (labels | shown).items())
+            if name not in found:
+                help_text = each.description.replace("\n", " ")
+                found[name] = [f"# HELP {name} {help_text}", f"# TYPE {name} gauge"]
+            found[name].append(f"{name}{{{listed}}} {value:g}")
+    for lines in found.values():
+        yield from lines
+
+
+def _text(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
 def _values(running: list[Any], where: str, attribute: str) -> Iterator[tuple[str, int]]:
@@ -62,5 +103,4 @@ def _values(running: list[Any], where: str, attribute: str) -> Iterator[tuple[st
         counts = task.runner.counts if where == "counts" else task.runner.failures.counts
         value = getattr(counts, attribute, None)
         if value is not None:
-            name = id.connector.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-            yield f'{{connector="{name}",task="{id.task}"}}', value
+            yield f'{{connector="{_text(id.connector)}",task="{id.task}"}}', value

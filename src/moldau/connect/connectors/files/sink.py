@@ -48,6 +48,8 @@ class FilesSinkTask(SinkTask):
         self._committed: dict[TopicPartition, int] = {}
         #: After a failed put: what comes again from before these offsets is stored.
         self._resumed_at: dict[TopicPartition, int] = {}
+        #: Of these the ones that did not come again yet: nothing after them may be committed.
+        self._awaited: dict[TopicPartition, int] = {}
 
     @abstractmethod
     def parse(self, props: Mapping[str, str]) -> dict[str, Any]: ...
@@ -105,6 +107,7 @@ class FilesSinkTask(SinkTask):
     def _take(self, at: TopicPartition, record: SinkRecord, now_ms: int) -> None:
         if record.original_offset < self._resumed_at.get(at, 0):
             return
+        self._awaited.pop(at, None)
         files = self._files.get(at)
         if files is None:
             files = self._files[at] = self._new_files()
@@ -151,7 +154,7 @@ class FilesSinkTask(SinkTask):
                 [each.first_offset for each in self._files[at].open_files()], default=stored
             )
             self._files[at] = self._new_files()
-            self._resumed_at[at] = first
+            self._resumed_at[at] = self._awaited[at] = first
             if first < offset:
                 self.context.offset({at: first})
 
@@ -198,7 +201,11 @@ class FilesSinkTask(SinkTask):
         found = {}
         for at, given in offsets.items():
             files = self._files.get(at)
-            if files is None or files.is_empty:
+            awaited = self._awaited.get(at)
+            if awaited is not None:
+                # What was open is forgotten, though it had been put without a failure.
+                found[at] = OffsetAndMetadata(min(given.offset, awaited))
+            elif files is None or files.is_empty:
                 found[at] = given
             elif at in self._committed:
                 found[at] = OffsetAndMetadata(self._committed[at])
@@ -209,6 +216,7 @@ class FilesSinkTask(SinkTask):
             self._files.pop(each, None)
             self._committed.pop(each, None)
             self._resumed_at.pop(each, None)
+            self._awaited.pop(each, None)
 
     def stop(self) -> None:
         self._storage.close()

@@ -12,6 +12,7 @@ from moldau.connect.api import (
     DataError,
     Header,
     Kind,
+    OneOf,
     Range,
     SinkRecord,
     SinkTask,
@@ -20,7 +21,7 @@ from moldau.connect.connectors.files.config import check_storage, define_storage
 from moldau.connect.connectors.files.formats import AvroFormat, Format, JsonFormat, make_format
 from moldau.connect.connectors.files.machine.rotation import OpenFile
 from moldau.connect.connectors.files.sink import FilesSinkTask, Storage
-from moldau.connect.connectors.s3.storage import S3, define_s3
+from moldau.connect.connectors.s3.storage import ACLS, S3, define_s3
 from moldau.connect.connectors.support.documents import json_bytes, text_of
 from moldau.connect.connectors.support.plain import PlainSink
 from moldau.data import builders
@@ -29,6 +30,9 @@ from moldau.data.struct import Struct
 CONFIG: Final = define_s3(define_storage(ConfigDef())).define(
     "s3.compression.level", Kind.INT, -1, validator=Range(-1, 9), group="S3",
     doc="How much gzip compresses, from 1 to 9; -1: as usual",
+).define(
+    "s3.acl.canned", Kind.STRING, "", validator=OneOf(("", *ACLS)), group="S3",
+    doc="Who else may read or write objects: one of Amazon's canned ACLs",
 ).define(
     "store.kafka.keys", Kind.BOOLEAN, False, group="Storage",
     doc="Whether keys are stored beside values, as NAME.keys.EXTENSION",

@@ -31,7 +31,31 @@ def define_s3(config: ConfigDef) -> ConfigDef:
                 group="S3", doc="Secret key")
         .define("s3.compression.type", Kind.STRING, "none", group="S3",
                 doc="none or gzip, for JSON and bytes")
+        .define("s3.proxy.url", Kind.STRING, "", group="S3",
+                doc="Proxy for all requests: http://HOST:PORT")
+        .define("s3.proxy.user", Kind.STRING, None, group="S3", doc="Its user")
+        .define("s3.proxy.password", Kind.PASSWORD, None, group="S3", doc="Its password")
     )  # fmt: skip
+
+
+#: What an object may be for others than its owner, by Amazon's names.
+ACLS: Final = (
+    "private", "public-read", "public-read-write", "authenticated-read", "aws-exec-read",
+    "bucket-owner-read", "bucket-owner-full-control",
+)  # fmt: skip
+
+
+def _proxy(config: dict[str, Any]) -> dict[str, Any]:
+    parts = urlsplit(config["s3.proxy.url"])
+    found: dict[str, Any] = {
+        "scheme": parts.scheme or "http",
+        "host": parts.hostname or "",
+        "port": parts.port or (443 if parts.scheme == "https" else 80),
+    }
+    if user := config["s3.proxy.user"] or parts.username:
+        password = plain(config["s3.proxy.password"]) or parts.password or ""
+        found |= {"username": user, "password": password}
+    return found
 
 
 class S3:
@@ -51,12 +75,18 @@ class S3:
                 "access_key": config["aws.access.key.id"],
                 "secret_key": plain(config["aws.secret.access.key"]) or "",
             }
+        if config["s3.proxy.url"]:
+            options["proxy_options"] = _proxy(config)
+        acl = config.get("s3.acl.canned")
+        self._metadata = {"ACL": acl} if acl else None
         self._client = self._fs.S3FileSystem(**options)
 
     def write(self, path: str, data: bytes) -> None:
         try:
             # An object appears when its stream is closed, never in part.
-            with self._client.open_output_stream(f"{self.bucket}/{path}", compression=None) as out:
+            with self._client.open_output_stream(
+                f"{self.bucket}/{path}", compression=None, metadata=self._metadata
+            ) as out:
                 out.write(data)
         except OSError as error:
             raise self._failure(error, f"writing {path}") from error

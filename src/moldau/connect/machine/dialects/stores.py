@@ -94,7 +94,7 @@ _S3_CLIENT = {
     **because(CLIENT, "s3.http.send.expect.continue s3.elastic.buffer.* send.digest"),
     **because("buckets are in the path where store.url is set", "s3.path.style.access.enabled"),
 }
-_S3_REFUSED = refused("s3.credentials.provider.class s3.proxy.*")
+_S3_REFUSED = refused("s3.credentials.provider.class s3.credentials.provider.*")
 S3_SINK = Dialect(
     no_effect={**_FILES, **_S3_CLIENT},
     missing=names(
@@ -102,7 +102,7 @@ S3_SINK = Dialect(
     ),
     refused={
         **_S3_REFUSED,
-        **refused("s3.ssea.name s3.sse.* s3.acl.canned s3.object.tagging.key.value.pairs"),
+        **refused("s3.ssea.name s3.sse.* s3.object.tagging.key.value.pairs"),
         **refused("s3.object.tagging", "false"),
         **refused("s3.schema.partition.affix.type", "none"),
         **refused("tombstone.encoded.partition"),
