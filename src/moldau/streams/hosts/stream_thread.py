@@ -11,9 +11,7 @@ import logging
 import re
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterable
-from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 from uuid import UUID
@@ -32,6 +30,7 @@ from moldau.streams.hosts.settings import StreamsSettings
 from moldau.streams.hosts.streams_group import StreamsGroupMember
 from moldau.streams.hosts.task_factory import TaskFactory
 from moldau.streams.hosts.task_manager import TaskManager
+from moldau.streams.hosts.thread_calls import ThreadCalls
 from moldau.streams.hosts.thread_metrics import ThreadMetrics
 from moldau.streams.hosts.writing import MIGRATED, Writer
 from moldau.streams.machine.commit_schedule import CommitSchedule
@@ -158,7 +157,7 @@ class StreamThread:
         self._commits = CommitSchedule(settings.commit_interval_ms, 0)
         self._purge_due_ms = 0
         self._probe_due_ms: int | None = None
-        self._calls: deque[tuple[Future[Any], Callable[[], Any]]] = deque()
+        self._calls = ThreadCalls()
 
     # From other threads.
 
@@ -184,8 +183,7 @@ class StreamThread:
         """Run something between two turns of the loop; raises what it raises."""
         if self.is_current:
             return work()
-        future: Future[T] = Future()
-        self._calls.append((future, work))
+        future = self._calls.add(work)
         consumer = self._consumer
         if consumer is None or self.state is ThreadState.DEAD:
             raise InvalidStateStoreError(f"{self.name} is not running")
@@ -194,14 +192,6 @@ class StreamThread:
             return future.result(timeout)
         except TimeoutError:
             raise InvalidStateStoreError(f"{self.name} did not answer within {timeout} s") from None
-
-    def _run_calls(self) -> None:
-        while self._calls:
-            future, work = self._calls.popleft()
-            try:
-                future.set_result(work())
-            except Exception as error:
-                future.set_exception(error)
 
     @property
     def is_current(self) -> bool:
@@ -345,8 +335,7 @@ class StreamThread:
         finally:
             self._close()
             self._enter(ThreadState.DEAD)
-            for future, _ in self._calls:
-                future.set_exception(InvalidStateStoreError(f"{self.name} has ended"))
+            self._calls.refuse(InvalidStateStoreError(f"{self.name} has ended"))
         if response is UncaughtExceptionResponse.REPLACE_THREAD:
             self._host.replace(self)
 
@@ -354,7 +343,7 @@ class StreamThread:
         tasks = self.tasks
         try:
             self._poll()
-            self._run_calls()
+            self._calls.run()
             self._follow_placement()
             tasks.pause(self._host.is_paused)
             if tasks.restore() and self.state is ThreadState.PARTITIONS_ASSIGNED:
