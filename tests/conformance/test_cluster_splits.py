@@ -106,6 +106,7 @@ def test_clients_still_reach_a_node_that_no_other_reaches(
         traffic.check()
 
 
+@pytest.mark.slow("a session expires and a leader of the quorum is elected, under load")
 @pytest.mark.parametrize(
     "incoming",
     [
