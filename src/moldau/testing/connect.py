@@ -231,7 +231,7 @@ class SourceDriver:
 
 
 class _SinkTaskContext:
-    def __init__(self, config: dict[str, str], reporter: _Reporter) -> None:
+    def __init__(self, config: dict[str, str], reporter: _Reporter | None) -> None:
         self._config = config
         self.partitions: set[TopicPartition] = set()
         self.paused: set[TopicPartition] = set()
@@ -277,7 +277,8 @@ class _Reporter:
 class SinkDriver:
     """One task of a sink connector; partitions are opened when records of them come.
 
-    `errant` has what the task reported as (record, error).
+    `errant` has what the task reported as (record, error). With `reports=False` it has no reporter,
+    as in a worker whose connector has neither a dead-letter topic nor errors.log.enable.
     """
 
     def __init__(
@@ -287,13 +288,14 @@ class SinkDriver:
         *,
         task: int = 0,
         partitions: Iterable[TopicPartition | tuple[str, int]] = (),
+        reports: bool = True,
     ) -> None:
         self._reporter = _Reporter()
         self.context = _ConnectorContext(_Offsets({}))
         self._started = _Started(connector, config, self.context)
         own = self._started.task_configs[task]
         self.task: SinkTask = self._started.connector.task_class()()
-        self.task_context = _SinkTaskContext(own, self._reporter)
+        self.task_context = _SinkTaskContext(own, self._reporter if reports else None)
         self.task.initialize(self.task_context)
         self.task.start(own)
         self._next: dict[TopicPartition, int] = {}
