@@ -140,9 +140,10 @@ class TargetTask(SinkTask):
             self.context.timeout(10)
             raise RetriableError("the target is down")
         bad = [each for each in records if "bad" in str(each.value)]
-        if bad and self._reports:
+        reporter = self.context.errant_record_reporter if self._reports else None
+        if bad and reporter is not None:
             for each in bad:
-                self.context.errant_record_reporter.report(each, DataError("refused"))  # type: ignore[union-attr]
+                reporter.report(each, DataError("refused"))
         elif bad:
             raise DataError("refused")
         into = Target.received.setdefault(self._name, [])

@@ -174,6 +174,25 @@ def test_records_that_put_refuses(worker: WorkerUnderTest, broker: BrokerProcess
     assert worker.state_of(name)["tasks"] == ["RUNNING"]
 
 
+def test_a_task_has_no_reporter_whose_reports_nobody_would_see(
+    worker: WorkerUnderTest, broker: BrokerProcess
+) -> None:
+    """As in Kafka: with neither a dead-letter topic nor a log the task must not skip the record."""
+    send(broker.bootstrap, "unseen", b'"good"', b'"bad"')
+    create(
+        worker,
+        "unseen",
+        connector_class=TARGET,
+        topics="unseen",
+        errors_tolerance="all",
+        report="true",
+        **JSON,
+    )
+    worker.wait_for("unseen", "RUNNING", "FAILED")
+    trace = worker.call("GET", "/connectors/unseen/tasks/0/status").body["trace"]
+    assert "refused" in trace
+
+
 def test_a_source_has_a_dead_letter_topic_too(
     worker: WorkerUnderTest, broker: BrokerProcess
 ) -> None:

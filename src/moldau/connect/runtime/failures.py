@@ -38,6 +38,11 @@ class ErrorSettings:
     dead_letter_replication: int
     dead_letter_headers: bool
 
+    @property
+    def reports(self) -> bool:
+        """Whether sinks have a reporter: what they report would otherwise be lost unseen."""
+        return bool(self.dead_letter_topic) or self.log
+
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> ErrorSettings:
         return cls(

@@ -48,7 +48,7 @@ class Reporter:
 
 
 class SinkContext:
-    def __init__(self, config: Mapping[str, str], reporter: Reporter) -> None:
+    def __init__(self, config: Mapping[str, str], reporter: Reporter | None) -> None:
         self._config = dict(config)
         self.errant_record_reporter = reporter
         self.plugin_metrics = PluginMetrics()

@@ -84,7 +84,7 @@ class SinkRunner(ConsumerRebalanceListener):
         self._interval_s = flush_interval_ms / 1000
         self._record_by_record = record_by_record
         self._reporter = Reporter(failures)
-        self.context = SinkContext(config, self._reporter)
+        self.context = SinkContext(config, self._reporter if failures.settings.reports else None)
         self.context.is_held = lambda: self._is_paused or self._paused_for_retry
         self.consumer: Consumer[bytes, bytes] | None = None
         self._batch: list[SinkRecord] = []
