@@ -18,6 +18,7 @@ from moldau.streams.machine.error_handlers import (
     ErrorResponse,
     Handlers,
     fail_on_error,
+    retry_if_retriable,
     skip_on_error,
 )
 from moldau.streams.machine.extractors import (
@@ -153,6 +154,7 @@ __all__ = [
     "key_value_store",
     "log_and_skip_on_invalid_timestamp",
     "lru_map",
+    "retry_if_retriable",
     "session_store",
     "skip_on_error",
     "timestamped_key_value_store",

@@ -203,6 +203,22 @@ class HostedTask:
                 offsets[log.store] = log.position = ends[log.partition]
         self.task.committed(offsets)
 
+    @property
+    def changelog_offset(self) -> int:
+        """How far its changelogs are restored or written, all together."""
+        return sum(log.position for log in self.logs if not log.is_source)
+
+    @property
+    def is_restoring(self) -> bool:
+        """Whether it waits for its stores."""
+        return self.stage in (Stage.CREATED, Stage.RESTORING)
+
+    def writes_to(self, partitions: Iterable[TopicPartition]) -> bool:
+        """Whether records of these partitions may be its own: of its changelogs, or of topics."""
+        own = {log.partition for log in self.logs if not log.is_source}
+        topics = {topic for topic, count in self.meter.produced.items() if count[0]}
+        return any(each in own or each.topic in topics for each in partitions)
+
     def checkpoint(self) -> None:
         """All is committed: make the stores on disk durable now."""
         self.task.committed({}, force=True)

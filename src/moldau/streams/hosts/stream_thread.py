@@ -19,11 +19,16 @@ from uuid import UUID
 from moldau.client import Consumer
 from moldau.client.consumer import GroupMembershipOperation
 from moldau.client.environment import ENVIRONMENT
-from moldau.client.errors import KafkaError, WakeupError
+from moldau.client.errors import KafkaError, KafkaTimeoutError, WakeupError
 from moldau.client.topics import TopicPartition
-from moldau.streams.errors import InvalidStateStoreError, StreamsError, TaskMigratedError
+from moldau.streams.errors import (
+    InvalidStateStoreError,
+    StreamsError,
+    TaskMigratedError,
+)
 from moldau.streams.hosts.administration import Administration
 from moldau.streams.hosts.assignor import TaskAssignor
+from moldau.streams.hosts.deliveries import TaskCorruptedError
 from moldau.streams.hosts.hosted_task import HostedTask
 from moldau.streams.hosts.restoring import RestoreListener, Restorer, StandbyUpdateListener
 from moldau.streams.hosts.settings import StreamsSettings
@@ -35,6 +40,7 @@ from moldau.streams.hosts.thread_metrics import ThreadMetrics
 from moldau.streams.hosts.writing import MIGRATED, Writer
 from moldau.streams.machine.commit_schedule import CommitSchedule
 from moldau.streams.machine.lifecycle import ThreadState, UncaughtExceptionResponse
+from moldau.streams.machine.patience import Patience
 from moldau.streams.machine.placement import MemberState, Placed, Rules
 from moldau.streams.machine.subtopologies import Plan, TaskId
 
@@ -130,6 +136,7 @@ class StreamThread:
         self._writer = Writer(
             self._producer_settings,
             exactly_once=settings.exactly_once,
+            handlers=settings.handlers,
             task_timeout_ms=settings.task_timeout_ms,
             clock=self._clock,
         )
@@ -157,6 +164,7 @@ class StreamThread:
         self._commits = CommitSchedule(settings.commit_interval_ms, 0)
         self._purge_due_ms = 0
         self._probe_due_ms: int | None = None
+        self._patience = Patience(settings.task_timeout_ms)
         self._calls = ThreadCalls()
 
     # From other threads.
@@ -230,10 +238,8 @@ class StreamThread:
 
     def _producer_settings(self) -> dict[str, Any]:
         settings = self._settings
-        transactional_id = f"{settings.application_id}-{self._identity}"
-        return settings.producer(
-            f"{self.name}-producer", transactional_id if settings.exactly_once else None
-        )
+        identity = f"{settings.application_id}-{self._identity}" if settings.exactly_once else None
+        return settings.producer(f"{self.name}-producer", identity)
 
     def _make_placement(self) -> TaskAssignor | StreamsGroupMember:
         """Where the thread learns of its tasks: from the group's leader, or from the broker."""
@@ -346,7 +352,7 @@ class StreamThread:
             self._calls.run()
             self._follow_placement()
             tasks.pause(self._host.is_paused)
-            if tasks.restore() and self.state is ThreadState.PARTITIONS_ASSIGNED:
+            if self._restored() and self.state is ThreadState.PARTITIONS_ASSIGNED:
                 self._enter(ThreadState.RUNNING)
             tasks.process(self._clock.elapsed_ms())
             tasks.punctuate(self._clock.now_ms())
@@ -367,9 +373,24 @@ class StreamThread:
             self.metrics.turned()
         except TaskMigratedError as error:
             self._join_again(error)
+        except TaskCorruptedError as error:
+            _log.warning("%s: tasks start over: %s", self.name, error)
+            self.tasks.start_over(error.tasks, error.partitions)
         except WakeupError:
             # It came while something else than a poll waited, which the next turn repeats.
             return
+
+    def _restored(self) -> bool:
+        """Go on restoring; a cluster that does not answer is asked again, for task.timeout.ms."""
+        try:
+            done = self.tasks.restore()
+        except KafkaTimeoutError as error:
+            if self._patience.is_over(self._clock.elapsed_ms()):
+                raise
+            _log.warning("%s: tasks could not be prepared, which is repeated: %s", self.name, error)
+            return False
+        self._patience.end()
+        return done
 
     def _poll(self) -> None:
         started = time.monotonic_ns()

@@ -15,10 +15,9 @@ from moldau.streams.hosts.planning import changelog_name, topic_name
 from moldau.streams.hosts.settings import StreamsSettings
 from moldau.streams.hosts.writing import Writer
 from moldau.streams.machine.definitions import Definition, SinkDefinition, SourceDefinition
-from moldau.streams.machine.error_handlers import fail_on_error, goes_on
 from moldau.streams.machine.subtopologies import Plan, TaskId
 from moldau.streams.machine.task import Task, TaskSettings
-from moldau.streams.records import Produced, Record, TaskCore
+from moldau.streams.records import Produced, TaskCore
 from moldau.streams.stores._cache import RecordCache
 from moldau.streams.stores.base import TaskState
 from moldau.streams.topology.assembly import Assembly
@@ -87,32 +86,22 @@ class TaskFactory:
             definitions,
             assembly.stores,
             settings,
-            self._writer.collector(frozenset(changelogs), meter.produced, self._watch(core)),
+            self._writer.collector(
+                frozenset(changelogs), meter.produced, self._watch(core, task_id)
+            ),
             self._global_stores,
         )
         core.append(task.core)
         return self._hosted(task_id, partitions, task, definitions, meter)
 
-    def _watch(self, core: list[TaskCore]) -> Callable[[Produced], DeliveryCallback] | None:
+    def _watch(
+        self, core: list[TaskCore], task_id: TaskId
+    ) -> Callable[[Produced], DeliveryCallback] | None:
         """Asks the application's handler about records that cannot be sent, if there is one."""
-        handlers, writer = self._settings.handlers, self._writer
-        if handlers.production is fail_on_error:
+        deliveries = self._writer.deliveries
+        if not deliveries.asks:
             return None
-
-        def watch(record: Produced) -> DeliveryCallback:
-            where, raw = core[0].record_context, (core[0].raw_key, core[0].raw_value)
-
-            def delivered(_: object, error: Exception | None) -> None:
-                if error is None:
-                    return
-                failed = Record(record.key, record.value, record.timestamp, record.headers)
-                answer = handlers.production(record.topic, failed, error)
-                if goes_on(answer):
-                    writer.skip(core[0], handlers.letters(answer, where, raw, error))
-
-            return delivered
-
-        return watch
+        return lambda record: deliveries.watch(core[0], task_id, record)
 
     def wipe(self, task_id: TaskId) -> None:
         """Delete the local state of a task that is closed."""

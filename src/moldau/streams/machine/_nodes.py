@@ -20,7 +20,7 @@ from moldau.streams._records import (
     new_record,
 )
 from moldau.streams._serdes import core_serde
-from moldau.streams.errors import ProcessingError, StreamsError
+from moldau.streams.errors import PassedOnError, StreamsError
 from moldau.streams.machine.extractors import fail_on_invalid_timestamp, wall_clock_timestamp
 from moldau.streams.machine.progress import Progress
 
@@ -144,7 +144,7 @@ class ProcessorContext:
                     if position == count:
                         break
                     node = children[position]
-            except ProcessingError:
+            except PassedOnError:
                 core.record_context = before
                 raise
             except Exception as error:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from moldau.invariant import invariant
-from moldau.streams.errors import ProcessingError, StreamsError
+from moldau.streams.errors import PassedOnError, ProcessingError, StreamsError
 from moldau.streams.machine._nodes import SinkNode, SourceNode
 from moldau.streams.machine.context import Node, Processor, ProcessorContext, PunctuationType
 from moldau.streams.machine.definitions import (
@@ -22,7 +22,7 @@ from moldau.streams.machine.definitions import (
     SourceDefinition,
     TimestampExtractor,
 )
-from moldau.streams.machine.error_handlers import Answer, Handlers, goes_on
+from moldau.streams.machine.error_handlers import Answer, Handlers, goes_on, without_retry
 from moldau.streams.machine.progress import CommittedOffset, Progress, TopicPartition
 from moldau.streams.machine.punctuations import Punctuation, PunctuationQueue
 from moldau.streams.machine.task_stores import Changelog, TaskStores
@@ -275,7 +275,7 @@ class Task:
 
     def not_written(self, topic: str, record: Record[Any, Any], error: Exception) -> bool:
         """A record cannot be serialized: whether that stops the application."""
-        answer = self._handlers.production(topic, record, error)
+        answer = without_retry(self._handlers.production(topic, record, error))
         return not self._is_skipped(answer, self.core.record_context, error)
 
     def _is_skipped(self, answer: Answer, where: RecordContext, error: Exception) -> bool:
@@ -393,7 +393,7 @@ class Task:
         self.core.raw_key = self.core.raw_value = None
         try:
             punctuation.callback(now_ms)
-        except ProcessingError:
+        except PassedOnError:
             raise
         except Exception as error:
             name = punctuation.context.name
