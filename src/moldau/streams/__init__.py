@@ -29,6 +29,7 @@ from moldau.streams.machine.extractors import (
 )
 from moldau.streams.machine.lifecycle import State, UncaughtExceptionResponse
 from moldau.streams.machine.position import Position
+from moldau.streams.machine.processor_metrics import ProcessorMetrics
 from moldau.streams.records import Record, RecordContext, ValueAndTimestamp, Window, Windowed
 from moldau.streams.serdes import ListSerde, Serde, SimpleSerde
 from moldau.streams.stores.base import (
@@ -71,6 +72,11 @@ from moldau.streams.windows import (
 if TYPE_CHECKING:
     from moldau.streams.hosts.driver import TestInputTopic, TestOutputTopic, TopologyTestDriver
     from moldau.streams.hosts.kafka_streams import KafkaStreams
+    from moldau.streams.hosts.mock_context import (
+        CapturedForward,
+        CapturedPunctuator,
+        MockProcessorContext,
+    )
     from moldau.streams.machine.store_queries import (
         FailureReason,
         KeyQuery,
@@ -92,6 +98,8 @@ __all__ = [
     "PUT_RETURN_CODE_NOT_PUT",
     "PUT_RETURN_CODE_VALID_TO_UNDEFINED",
     "BranchedKStream",
+    "CapturedForward",
+    "CapturedPunctuator",
     "CogroupedKStream",
     "DeadLetter",
     "EmitStrategy",
@@ -108,12 +116,14 @@ __all__ = [
     "KeyQuery",
     "ListSerde",
     "Materialized",
+    "MockProcessorContext",
     "MultiVersionedKeyQuery",
     "Position",
     "PositionBound",
     "ProcessingError",
     "Processor",
     "ProcessorContext",
+    "ProcessorMetrics",
     "PunctuationType",
     "QueryResult",
     "RangeQuery",
@@ -168,6 +178,7 @@ __all__ = [
 _LATER = {
     "hosts.driver": ("TestInputTopic", "TestOutputTopic", "TopologyTestDriver"),
     "hosts.kafka_streams": ("KafkaStreams",),
+    "hosts.mock_context": ("CapturedForward", "CapturedPunctuator", "MockProcessorContext"),
     "machine.store_queries": (
         "FailureReason",
         "KeyQuery",

@@ -51,8 +51,8 @@ class Times:
     count: int = 0
     oldest: int = 0
     newest: int = 0
-    mean: int = 0
-    stream_time: int = 0
+    mean: float = 0
+    stream_time: float = 0
     topics: tuple[str, ...] = ()
 
 

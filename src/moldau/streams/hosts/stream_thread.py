@@ -42,6 +42,7 @@ from moldau.streams.machine.commit_schedule import CommitSchedule
 from moldau.streams.machine.lifecycle import ThreadState, UncaughtExceptionResponse
 from moldau.streams.machine.patience import Patience
 from moldau.streams.machine.placement import MemberState, Placed, Rules
+from moldau.streams.machine.processor_metrics import ProcessorMetrics
 from moldau.streams.machine.subtopologies import Plan, TaskId
 
 _ANNOUNCE_MS = 10_000
@@ -102,7 +103,7 @@ class ThreadHost(Protocol):
     @property
     def standby_listener(self) -> StandbyUpdateListener | None: ...
 
-    def factory(self, writer: Writer) -> TaskFactory: ...
+    def factory(self, writer: Writer, metrics: Callable[[], ProcessorMetrics]) -> TaskFactory: ...
 
     def thread_metrics(self, name: str, state: Callable[[], str]) -> ThreadMetrics: ...
 
@@ -151,7 +152,7 @@ class StreamThread:
         )
         self.tasks = TaskManager(
             host.plan,
-            host.factory(self._writer),
+            host.factory(self._writer, lambda: self.metrics.own),
             self._writer,
             self._restorer,
             self.metrics,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Protocol
 
 from moldau.client.producer import DeliveryCallback
@@ -15,7 +16,9 @@ from moldau.streams.hosts.planning import changelog_name, topic_name
 from moldau.streams.hosts.settings import StreamsSettings
 from moldau.streams.hosts.writing import Writer
 from moldau.streams.machine.definitions import Definition, SinkDefinition, SourceDefinition
+from moldau.streams.machine.processor_metrics import ProcessorMetrics
 from moldau.streams.machine.subtopologies import Plan, TaskId
+from moldau.streams.machine.surroundings import Surroundings
 from moldau.streams.machine.task import Task, TaskSettings
 from moldau.streams.records import Produced, TaskCore
 from moldau.streams.stores._cache import RecordCache
@@ -30,6 +33,8 @@ class TaskStates(Protocol):
 
     def delete_task(self, task_id: TaskId) -> None: ...
 
+    def folder_of(self, task_id: TaskId) -> Path | None: ...
+
 
 class TaskFactory:
     """Of one stream thread: its tasks write to the thread's writer."""
@@ -43,6 +48,7 @@ class TaskFactory:
         global_stores: Mapping[str, Any],
         directory: TaskStates,
         cache: RecordCache | None,
+        metrics: Callable[[], ProcessorMetrics],
     ) -> None:
         self._assembly = assembly
         self._plan = plan
@@ -51,6 +57,7 @@ class TaskFactory:
         self._global_stores = global_stores
         self._directory = directory
         self._cache = cache
+        self._metrics = metrics
         self._persistent_default = settings.values["default.dsl.store"] != "in_memory"
         self._names = _Names(assembly, settings.application_id)
         self._subtopologies = {each.number: each for each in plan.subtopologies}
@@ -77,6 +84,12 @@ class TaskFactory:
             processor_wrapper=self._settings.processor_wrapper,
             meter=meter,
             persistent_stores=self._persistent_default,
+            surroundings=Surroundings(
+                key_serde=assembly.default_key_serde,
+                value_serde=assembly.default_value_serde,
+                state_dir=self._directory.folder_of(task_id),
+                metrics=self._metrics,
+            ),
             partition_of=default_partition,
         )
         changelogs = {each.topic for each in subtopology.changelogs.values() if not each.is_source}

@@ -25,6 +25,7 @@ from moldau.streams.machine.definitions import (
 from moldau.streams.machine.error_handlers import Answer, Handlers, goes_on, without_retry
 from moldau.streams.machine.progress import CommittedOffset, Progress, TopicPartition
 from moldau.streams.machine.punctuations import Punctuation, PunctuationQueue
+from moldau.streams.machine.surroundings import Surroundings
 from moldau.streams.machine.task_stores import Changelog, TaskStores
 from moldau.streams.machine.wrappers import ProcessorWrapper, no_wrapper
 from moldau.streams.records import Headers, Produced, Record, RecordContext, TaskCore
@@ -83,6 +84,8 @@ class TaskSettings:
     meter: Meter | None = None
     #: The time of records of sources that name no extractor.
     timestamp_extractor: TimestampExtractor | None = None
+    #: What processors may ask for about the application.
+    surroundings: Surroundings = field(default_factory=Surroundings)
     #: The partition of a key's bytes among a number of partitions, for windowed keys.
     partition_of: Callable[[bytes, int], int] | None = None
 
@@ -138,6 +141,7 @@ class Task:
         self.application_id = settings.application_id
         self.task_id = settings.task_id
         self.config = settings.config
+        self.surroundings = settings.surroundings
         self.core = TaskCore(wall_clock_ms)
         self.shared: dict[object, Any] = {}
         self.commit_requested = False
