@@ -15,6 +15,7 @@ from moldau.streams.errors import ProcessingError, StreamsError, TopologyError
 from moldau.streams.machine.context import Processor, ProcessorContext, PunctuationType
 from moldau.streams.machine.error_handlers import (
     DeadLetter,
+    ErrorContext,
     ErrorResponse,
     Handlers,
     fail_on_error,
@@ -103,6 +104,7 @@ __all__ = [
     "CogroupedKStream",
     "DeadLetter",
     "EmitStrategy",
+    "ErrorContext",
     "ErrorResponse",
     "FailureReason",
     "GlobalKTable",

@@ -42,6 +42,14 @@ class InvalidStateStoreError(StreamsError):
     """A store cannot be queried here or now: it does not exist, or is not open."""
 
 
+class InvalidStateStorePartitionError(InvalidStateStoreError):
+    """A partition of a store was asked for that this instance does not have."""
+
+
+class StreamsStoppedError(InvalidStateStoreError):
+    """Stores cannot be queried after the application has stopped."""
+
+
 class StreamsNotStartedError(InvalidStateStoreError):
     """Stores cannot be queried before `start()`."""
 

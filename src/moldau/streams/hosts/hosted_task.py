@@ -95,6 +95,8 @@ class HostedTask:
         self.times = Times()
         #: The offsets of the inputs that are committed.
         self.committed: dict[TopicPartition, int] = {}
+        #: Where the inputs ended, as far as this is known.
+        self.end_offsets: dict[TopicPartition, int] = {}
         #: How far the input was processed, for queries.
         self.position = Position()
         self._single = next(iter(partitions)) if len(partitions) == 1 else None
@@ -129,10 +131,13 @@ class HostedTask:
         self.task.initialize(self._committed)
         self.stage = Stage.RUNNING
 
-    def add(self, key: TopicPartition, records: Records, next_offset: int | None) -> bool:
-        """Buffer fetched records; whether the partition is to be paused."""
+    def add(
+        self, key: TopicPartition, records: Records, next_offset: int | None, lag: int | None
+    ) -> bool:
+        """Buffer fetched records, `lag` before the end; whether the partition is to be paused."""
         if next_offset is not None:
             self._fetched[key] = next_offset
+            self.end_offsets[key] = next_offset + (lag or 0)
         elif records:
             self._fetched[key] = records[-1].offset + 1
         return self.inputs.add(key, records)

@@ -11,8 +11,7 @@ import logging
 import re
 import threading
 import time
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 from uuid import UUID
 
@@ -20,7 +19,6 @@ from moldau.client import Consumer
 from moldau.client.consumer import GroupMembershipOperation
 from moldau.client.environment import ENVIRONMENT
 from moldau.client.errors import KafkaError, KafkaTimeoutError, WakeupError
-from moldau.client.topics import TopicPartition
 from moldau.streams.errors import (
     InvalidStateStoreError,
     StreamsError,
@@ -29,13 +27,13 @@ from moldau.streams.errors import (
 from moldau.streams.hosts.administration import Administration
 from moldau.streams.hosts.assignor import TaskAssignor
 from moldau.streams.hosts.deliveries import TaskCorruptedError
-from moldau.streams.hosts.hosted_task import HostedTask
 from moldau.streams.hosts.restoring import RestoreListener, Restorer, StandbyUpdateListener
 from moldau.streams.hosts.settings import StreamsSettings
 from moldau.streams.hosts.streams_group import StreamsGroupMember
 from moldau.streams.hosts.task_factory import TaskFactory
 from moldau.streams.hosts.task_manager import TaskManager
 from moldau.streams.hosts.thread_calls import ThreadCalls
+from moldau.streams.hosts.thread_metadata import ThreadMetadata, described
 from moldau.streams.hosts.thread_metrics import ThreadMetrics
 from moldau.streams.hosts.writing import MIGRATED, Writer
 from moldau.streams.machine.commit_schedule import CommitSchedule
@@ -43,32 +41,9 @@ from moldau.streams.machine.lifecycle import ThreadState, UncaughtExceptionRespo
 from moldau.streams.machine.patience import Patience
 from moldau.streams.machine.placement import MemberState, Placed, Rules
 from moldau.streams.machine.processor_metrics import ProcessorMetrics
-from moldau.streams.machine.subtopologies import Plan, TaskId
+from moldau.streams.machine.subtopologies import Plan
 
 _ANNOUNCE_MS = 10_000
-
-
-@dataclass(frozen=True, slots=True)
-class TaskMetadata:
-    """A task in a thread: what it reads, and how far that is committed."""
-
-    task_id: TaskId
-    topic_partitions: frozenset[TopicPartition]
-    committed_offsets: dict[TopicPartition, int]
-
-
-@dataclass(frozen=True, slots=True)
-class ThreadMetadata:
-    """A thread of this instance."""
-
-    thread_name: str
-    thread_state: str
-    active_tasks: tuple[TaskMetadata, ...]
-    standby_tasks: tuple[TaskMetadata, ...]
-    main_consumer_client_id: str
-    restore_consumer_client_id: str
-    producer_client_id: str
-    admin_client_id: str
 
 
 T = TypeVar("T")
@@ -209,17 +184,13 @@ class StreamThread:
     def metadata(self, admin_client_id: str) -> ThreadMetadata:
         """The thread and its tasks, as they are now."""
 
-        def tasks(found: Iterable[HostedTask]) -> tuple[TaskMetadata, ...]:
-            return tuple(
-                TaskMetadata(each.id, each.partitions, dict(each.committed))
-                for each in sorted(found, key=lambda task: task.id)
-            )
-
+        # Threads wait by a clock that knows no date.
+        clock_ms = self._clock.now_ms() - self._clock.elapsed_ms()
         return ThreadMetadata(
             thread_name=self.name,
             thread_state=self.state.name,
-            active_tasks=tasks(list(self.tasks.active.values())),
-            standby_tasks=tasks(list(self.tasks.standbys.values())),
+            active_tasks=described(self.tasks.active.values(), clock_ms),
+            standby_tasks=described(self.tasks.standbys.values(), clock_ms),
             main_consumer_client_id=f"{self.name}-consumer",
             restore_consumer_client_id=f"{self.name}-restore-consumer",
             producer_client_id=f"{self.name}-producer",

@@ -91,7 +91,8 @@ class TaskManager(ConsumerRebalanceListener):
             if task is not None:
                 count += len(found)
                 offset = next_offsets.get(key)
-                if task.add(key, found, None if offset is None else offset.offset):
+                next_offset = None if offset is None else offset.offset
+                if task.add(key, found, next_offset, self._lag(key)):
                     self.consumer.pause([key])
         return count
 

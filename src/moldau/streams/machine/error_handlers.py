@@ -39,12 +39,36 @@ class DeadLetter:
     partition: int | None = None
 
 
+class ErrorContext(RecordContext):
+    """Where something failed: the input record's topic, partition and offset, the bytes that it
+    was read as, the task and the node. A punctuation has no record: its topic is empty."""
+
+    raw_key: bytes | None
+    raw_value: bytes | None
+    task_id: str
+    node: str
+
+    @classmethod
+    def of(
+        cls,
+        where: RecordContext,
+        raw: tuple[bytes | None, bytes | None],
+        *,
+        task_id: str,
+        node: str,
+    ) -> ErrorContext:
+        made = cls(where.topic, where.partition, where.offset, where.timestamp, where.headers)
+        made.raw_key, made.raw_value = raw
+        made.task_id, made.node = task_id, node
+        return made
+
+
 Answer = Verdict | ErrorResponse
 ProductionAnswer = ProductionVerdict | ErrorResponse
 #: Decides about a record that cannot be read, processed or written.
-DeserializationHandler = Callable[[RecordContext, Exception], Answer]
+DeserializationHandler = Callable[[ErrorContext, Exception], Answer]
 #: There is no record where a punctuation failed.
-ProcessingHandler = Callable[[RecordContext, Record[Any, Any] | None, str, Exception], Answer]
+ProcessingHandler = Callable[[ErrorContext, Record[Any, Any] | None, str, Exception], Answer]
 ProductionHandler = Callable[[str, Record[Any, Any], Exception], ProductionAnswer]
 
 

@@ -22,7 +22,13 @@ from moldau.streams.machine.definitions import (
     SourceDefinition,
     TimestampExtractor,
 )
-from moldau.streams.machine.error_handlers import Answer, Handlers, goes_on, without_retry
+from moldau.streams.machine.error_handlers import (
+    Answer,
+    ErrorContext,
+    Handlers,
+    goes_on,
+    without_retry,
+)
 from moldau.streams.machine.progress import CommittedOffset, Progress, TopicPartition
 from moldau.streams.machine.punctuations import Punctuation, PunctuationQueue
 from moldau.streams.machine.surroundings import Surroundings
@@ -158,6 +164,7 @@ class Task:
         self._punctuations = {kind: PunctuationQueue() for kind in PunctuationType}
         self._nodes: dict[str, Node] = {}
         self._sources: dict[str, SourceNode] = {}
+        self._source_names: dict[str, str] = {}
         self._patterns: list[tuple[SourceDefinition, ProcessorContext]] = []
         self._initialized = False
         definitions = list(definitions)
@@ -267,7 +274,7 @@ class Task:
 
     def failed(self, node: Node, record: Record[Any, Any], error: Exception) -> None:
         """A node raised an error: ask the handler whether to go on."""
-        context = self.core.record_context
+        context = self._failed_at(self.core.record_context, node.name)
         answer = self._handlers.processing(context, record, node.name, error)
         if self._is_skipped(answer, context, error):
             return
@@ -281,6 +288,10 @@ class Task:
         """A record cannot be serialized: whether that stops the application."""
         answer = without_retry(self._handlers.production(topic, record, error))
         return not self._is_skipped(answer, self.core.record_context, error)
+
+    def _failed_at(self, where: RecordContext, node: str) -> ErrorContext:
+        raw = self.core.raw_key, self.core.raw_value
+        return ErrorContext.of(where, raw, task_id=self.task_id, node=node)
 
     def _is_skipped(self, answer: Answer, where: RecordContext, error: Exception) -> bool:
         """Write the dead letters of an input record; whether to go on without it."""
@@ -296,7 +307,8 @@ class Task:
     ) -> None:
         """An input record cannot be deserialized: ask the handler whether to go on."""
         self.core.raw_key, self.core.raw_value = key, value
-        if self._is_skipped(self._handlers.deserialization(where, error), where, error):
+        context = self._failed_at(where, self._source_names[where.topic])
+        if self._is_skipped(self._handlers.deserialization(context, error), where, error):
             return
         raise StreamsError(
             f"Deserialization exception handler is set to fail upon a deserialization error. If "
@@ -335,6 +347,7 @@ class Task:
         self, topic: str, definition: SourceDefinition, context: ProcessorContext
     ) -> SourceNode:
         serdes = definition.key_serde, definition.value_serde
+        self._source_names[topic] = definition.name
         extractor = definition.timestamp_extractor or self._timestamp_extractor
         return SourceNode(topic, serdes, extractor, context, self)
 
@@ -401,7 +414,8 @@ class Task:
             raise
         except Exception as error:
             name = punctuation.context.name
-            answer = self._handlers.processing(where, None, name, error)
+            context = self._failed_at(where, name)
+            answer = self._handlers.processing(context, None, name, error)
             if self._is_skipped(answer, where, error):
                 return
             raise ProcessingError(
