@@ -20,7 +20,6 @@ from moldau.client.producer._batch import DeliveryCallback, RecordFuture
 from moldau.client.producer._send_path import Outgoing
 from moldau.client.producer.at_exit import watch
 from moldau.client.producer.core import ProducerCore
-from moldau.client.producer.failures import FailureListener
 from moldau.client.producer.settings import producer_settings
 
 if TYPE_CHECKING:
@@ -111,14 +110,6 @@ class BlockingProducer:
             return core.refused(outgoing, error)
         finally:
             core.memory.release(outgoing)
-
-    def watch_failures(self, listener: FailureListener | None) -> None:
-        """Call `listener(partition, error)` for each batch that fails, and each record that is not
-        taken on: in the producer's thread, before futures and callbacks know.
-
-        >>> producer.watch_failures(lambda partition, error: print(partition, error))
-        """
-        self._core.failures.listener = listener
 
     def close(self, timeout: float | None = None) -> None:
         """Send the remaining records, and fail those that are not acknowledged within `timeout`
