@@ -15,7 +15,9 @@ from moldau.streams import (
     StreamsBuilder,
     StreamsError,
     TopologyTestDriver,
+    UnwrittenRecord,
 )
+from moldau.streams.machine.error_handlers import Verdict
 
 
 class Noting:
@@ -66,6 +68,24 @@ def test_a_punctuation_has_no_record() -> None:
     (where,) = noting.contexts
     assert (where.topic, where.raw_key, where.raw_value) == ("", None, None)
     assert where.node == "failing"
+
+
+def test_what_cannot_be_written_knows_the_input_record() -> None:
+    builder = StreamsBuilder()
+    stream = builder.stream("in", key_serde="string", value_serde="string")
+    stream.map_values(str.upper).to("out", value_serde="long")
+    asked: list[tuple[str, UnwrittenRecord]] = []
+
+    def skip(topic: str, record: UnwrittenRecord, error: Exception) -> Verdict:
+        asked.append((topic, record))
+        return "continue"
+
+    with TopologyTestDriver(builder.build(), handlers=Handlers(production=skip)) as driver:
+        driver.input_topic("in").pipe_input("a", "x", timestamp=3)
+    ((topic, record),) = asked
+    assert (topic, record.key, record.value, record.timestamp) == ("out", "a", "X", 3)
+    where = record.where
+    assert (where.topic, where.offset, where.raw_value, where.task_id) == ("in", 0, b"x", "0_0")
 
 
 def test_a_value_that_cannot_be_serialized_is_not_retried() -> None:

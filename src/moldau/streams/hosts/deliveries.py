@@ -11,7 +11,6 @@ from __future__ import annotations
 import logging
 from collections import deque
 from collections.abc import Iterable
-from typing import Any
 
 from moldau.client.errors import (
     AuthenticationError,
@@ -32,7 +31,9 @@ from moldau.client.producer import DeliveryCallback
 from moldau.client.topics import TopicPartition
 from moldau.streams.errors import PassedOnError, StreamsError, TaskMigratedError
 from moldau.streams.machine.error_handlers import (
+    ErrorContext,
     Handlers,
+    UnwrittenRecord,
     delivery_verdict,
     fail_on_error,
     is_retriable,
@@ -142,9 +143,11 @@ class Deliveries:
         def delivered(_: object, error: Exception | None) -> None:
             if error is None or self._is_settled(record.topic, error):
                 return
+            context = ErrorContext.of(where, raw, task_id=str(task_id), node="")
             failed = Record(record.key, record.value, record.timestamp, record.headers)
+            unwritten = UnwrittenRecord.of(failed, context)
             try:
-                answer = self._handlers.production(record.topic, failed, error)
+                answer = self._handlers.production(record.topic, unwritten, error)
                 verdict = delivery_verdict(answer, error)
             except Exception as problem:
                 self._fail(record.topic, problem, "the production handler failed")
@@ -197,4 +200,5 @@ class Deliveries:
         _log.debug("%s", self._why)
 
 
-_NO_RECORD: Record[Any, Any] = Record(None, None, 0)
+#: Nobody reads it: only handlers that look at the error alone get it.
+_NO_RECORD = UnwrittenRecord(None, None, 0)

@@ -63,13 +63,26 @@ class ErrorContext(RecordContext):
         return made
 
 
+class UnwrittenRecord(Record):
+    """A record that could not be written. `where` is the input record that it was made from: by
+    the time that a delivery fails, later ones may have been processed."""
+
+    where: ErrorContext
+
+    @classmethod
+    def of(cls, record: Record[Any, Any], where: ErrorContext) -> UnwrittenRecord:
+        made = cls(record.key, record.value, record.timestamp, record.headers)
+        made.where = where
+        return made
+
+
 Answer = Verdict | ErrorResponse
 ProductionAnswer = ProductionVerdict | ErrorResponse
 #: Decides about a record that cannot be read, processed or written.
 DeserializationHandler = Callable[[ErrorContext, Exception], Answer]
 #: There is no record where a punctuation failed.
 ProcessingHandler = Callable[[ErrorContext, Record[Any, Any] | None, str, Exception], Answer]
-ProductionHandler = Callable[[str, Record[Any, Any], Exception], ProductionAnswer]
+ProductionHandler = Callable[[str, UnwrittenRecord, Exception], ProductionAnswer]
 
 
 def fail_on_error(*_: object) -> Verdict:

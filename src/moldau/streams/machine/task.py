@@ -26,6 +26,7 @@ from moldau.streams.machine.error_handlers import (
     Answer,
     ErrorContext,
     Handlers,
+    UnwrittenRecord,
     goes_on,
     without_retry,
 )
@@ -286,7 +287,8 @@ class Task:
 
     def not_written(self, topic: str, record: Record[Any, Any], error: Exception) -> bool:
         """A record cannot be serialized: whether that stops the application."""
-        answer = without_retry(self._handlers.production(topic, record, error))
+        unwritten = UnwrittenRecord.of(record, self._failed_at(self.core.record_context, ""))
+        answer = without_retry(self._handlers.production(topic, unwritten, error))
         return not self._is_skipped(answer, self.core.record_context, error)
 
     def _failed_at(self, where: RecordContext, node: str) -> ErrorContext:

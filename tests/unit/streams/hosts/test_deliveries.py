@@ -15,9 +15,18 @@ from moldau.client.errors import (
     RecordTooLargeError,
 )
 from moldau.client.topics import TopicPartition
-from moldau.streams import ErrorResponse, Handlers, StreamsError, fail_on_error, skip_on_error
+from moldau.streams import (
+    ErrorResponse,
+    Handlers,
+    RecordContext,
+    StreamsError,
+    UnwrittenRecord,
+    fail_on_error,
+    skip_on_error,
+)
 from moldau.streams.errors import TaskMigratedError
 from moldau.streams.hosts.deliveries import Deliveries, TaskCorruptedError
+from moldau.streams.machine.error_handlers import Verdict
 from moldau.streams.machine.subtopologies import TaskId
 from moldau.streams.records import Produced, TaskCore
 
@@ -95,3 +104,24 @@ def test_without_a_transaction_an_error_that_cannot_pass_decides() -> None:
     made.on_failed(OUT, TOO_LARGE)
     with pytest.raises(StreamsError, match="1 MB"):
         made.check()
+
+
+def test_a_handler_is_told_of_the_input_record() -> None:
+    asked: list[UnwrittenRecord] = []
+
+    def skip(topic: str, record: UnwrittenRecord, error: Exception) -> Verdict:
+        asked.append(record)
+        return "continue"
+
+    made = Deliveries(Handlers(production=skip), exactly_once=False)
+    core = TaskCore(0)
+    core.record_context = RecordContext("in", 2, 7, 5, ())
+    core.raw_value = b"raw"
+    delivered = made.watch(core, TASK, Produced("out", b"k", b"v", 6, ()))
+    # Records are acknowledged later: by then the task is somewhere else.
+    core.record_context = RecordContext("in", 2, 8, 6, ())
+    delivered(None, TOO_LARGE)
+    (record,) = asked
+    assert (record.key, record.value, record.timestamp) == (b"k", b"v", 6)
+    assert (record.where.offset, record.where.raw_value) == (7, b"raw")
+    assert record.where.task_id == "0_1"
