@@ -63,7 +63,7 @@ class ErrorContext(RecordContext):
         return made
 
 
-class UnwrittenRecord(Record):
+class UnwrittenRecord(Record[Any, Any]):
     """A record that could not be written. `where` is the input record that it was made from: by
     the time that a delivery fails, later ones may have been processed."""
 
