@@ -145,3 +145,28 @@ def test_a_handler_may_stop_the_application(broker: BrokerProcess, tmp_path: Pat
         assert "a record was not delivered" in str(made.error)
         broker.start()
     stage.close()
+
+
+def test_a_task_waits_for_a_cluster_that_does_not_answer(
+    broker: BrokerProcess, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    stage, gate = Stage(broker.bootstrap, tmp_path), Gate()
+    stage.create(["text", "counts"])
+    made = application(
+        broker,
+        counting(gate),
+        state_dir=str(tmp_path / "state"),
+        processing_guarantee="at_least_once",
+        main_consumer_default_api_timeout_ms=1_000,
+        main_consumer_request_timeout_ms=1_000,
+    )
+    with made:
+        processed_while_away(broker, stage, made, gate)
+        # It starts over, and cannot learn from where.
+        eventually(lambda: "which is repeated" in caplog.text, what="it asks", seconds_max=60)
+        broker.start()
+        expected = Counter(BEFORE + MEANWHILE)
+        found = updates(broker.bootstrap, "counts", 1, expected.total())
+        assert {word: counts[-1] for word, counts in found.items()} == expected
+    stage.close()
+    assert made.error is None
