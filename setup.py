@@ -11,6 +11,7 @@ import os
 from setuptools import Extension, setup
 
 MODULES = (
+    "moldau.broker.log.machine._plain_batches",
     "moldau.broker.network.security._tls_records",
     "moldau.wire._record_codec",
     "moldau.wire._schema_ids",
