@@ -12,6 +12,9 @@ from setuptools import Extension, setup
 
 MODULES = (
     "moldau.broker.log.machine._plain_batches",
+    "moldau.broker.network._connection",
+    "moldau.broker.network._sending",
+    "moldau.broker.network.machine._frames",
     "moldau.broker.network.security._tls_records",
     "moldau.wire._record_codec",
     "moldau.wire._schema_ids",

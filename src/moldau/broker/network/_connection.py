@@ -1,3 +1,4 @@
+# cython: annotation_typing=False
 """One client connection: receives frames, has them answered one at a time, sends the responses.
 
 Decided here: when a connection reads, waits, sends and closes.
@@ -16,6 +17,8 @@ more of a response (`unsent`), while it lets others go first (`_yielding`), whil
 exceeded a quota (`_muted`), and while it has a request that must wait for appended ones, or too
 many of these. A busy connection handles no frames; it continues with `_handle_frames` when the last
 of these reasons ends.
+
+Plain Python, and with `_connection.pxd` beside it also the source of a compiled module.
 """
 
 from __future__ import annotations
@@ -29,9 +32,9 @@ from typing import Final, Protocol
 from moldau.broker.network.appended import AppendedRequests
 from moldau.broker.network.context import ConnectionInfo
 from moldau.broker.network.interface import FrameReceiver, InvalidRequest, Reply
-from moldau.broker.network.machine.frames import BufferPool, FrameDecoder, InvalidFrame
+from moldau.broker.network.machine._frames import BufferPool, FrameDecoder, InvalidFrame
 from moldau.broker.network.muting import Muting
-from moldau.broker.network.sending import Sender
+from moldau.broker.network._sending import Sender
 from moldau.broker.network.transport_layer import TransportLayer
 from moldau.wire.constants import Buffer
 from moldau.wire.errors import ApiError
@@ -45,7 +48,8 @@ LOGIN_TIMEOUT_S: Final = 30.0
 #: How many requests may be appended and unanswered; clients have five in flight, as a rule.
 APPENDED_MAX: Final = 16
 
-logger = logging.getLogger(__name__)
+# Users set its level by this name.
+logger = logging.getLogger("moldau.broker.network.connection")
 
 
 class ConnectionHost(Protocol):
@@ -79,10 +83,12 @@ class Connection:
         "_host",
         "_muted",
         "_paused",
+        "_phases",
         "_receiver",
         "_sender",
         "_stopping",
         "_stream_ended",
+        "_traffic",
         "_work",
         "_yielding",
         "info",
@@ -121,6 +127,8 @@ class Connection:
         self._stopping = False
         self._closed = False
         self.info = info
+        self._phases = info.phases
+        self._traffic = info.traffic
         self.seen_tick = host.tick
         host.loop.add_reader(self._fd, self._on_readable)
 
@@ -153,13 +161,13 @@ class Connection:
         if not count:
             self.close()
             return
-        self.info.traffic.received += count
+        self._traffic.received += count
         if space is None:
             decoder.feed(host.receive_buffer[:count])
         else:
             decoder.received(count)
-        self.info.phases.turn_ns = 0
-        self._handle_frames(received=True)
+        self._phases.turn_ns = 0
+        self._handle_frames(True)
 
     def _on_pending(self) -> None:
         has_pending = self._has_pending
@@ -183,10 +191,10 @@ class Connection:
             return
         self.seen_tick = self._host.tick
         if count:
-            self.info.traffic.received += count
+            self._traffic.received += count
             self._decoder.feed(buffer[:count])
             self._decoder.detach()
-            self.info.phases.received_ahead(perf_counter_ns())
+            self._phases.received_ahead(perf_counter_ns())
             self._sender.send([])
         elif self._yielding or (self._muted.active and self._decoder.buffered):
             # Complete requests are still carried out: a producer with acks=0 may just disconnect.
@@ -207,7 +215,7 @@ class Connection:
 
     # Handling.
 
-    def _handle_frames(self, *, received: bool = False) -> None:
+    def _handle_frames(self, received: bool = False) -> None:
         """Handle frames until the connection is busy or has no more; `received`: some just came."""
         answers: list[Buffer] = []
         try:
@@ -231,7 +239,7 @@ class Connection:
             or len(self._appended) >= APPENDED_MAX
         ):
             self._busy = True
-            self.info.phases.left_over(self._decoder.buffered > 0 or self._held is not None)
+            self._phases.left_over(self._decoder.buffered > 0 or self._held is not None)
             if self._work is not None and self._stream_ended:
                 # No client is left to wait for the response.
                 self.close()
@@ -245,22 +253,25 @@ class Connection:
     def _answer_frames(self, answers: list[Buffer]) -> bool:
         """Collect small responses, so that one call sends them; returns whether others are sent."""
         sent = False
-        next_frame = self._decoder.next_frame
+        decoder = self._decoder
         dispatch = self._receiver.dispatch
         info = self.info
         appended = self._appended
         for _ in range(REQUESTS_PER_WAKEUP_MAX):
-            frame = self._next_in_turn() if appended or self._held is not None else next_frame()
+            frame = self._next_in_turn() if appended or self._held is not None else decoder.next_frame()
             if frame is None:
                 return sent
             reply = dispatch(info, frame)
-            if isinstance(reply, asyncio.Future) and self._receiver.is_pipelined(frame):
+            if isinstance(reply, bytes):
+                if appended:
+                    appended.append(reply)
+                else:
+                    answers.append(reply)
+            elif isinstance(reply, asyncio.Future) and self._receiver.is_pipelined(frame):
                 appended.append(reply)
                 reply.add_done_callback(self._on_replicated)
-            elif appended and isinstance(reply, (bytes, list)):
+            elif appended and isinstance(reply, list):
                 appended.append(reply)
-            elif isinstance(reply, bytes):
-                answers.append(reply)
             elif isinstance(reply, list):
                 # Long responses are sent immediately: the next is made after this one is gone.
                 answers += reply
@@ -320,7 +331,7 @@ class Connection:
         if self._muted.active and not self._stopping:
             return
         if not self._stopping:
-            self.info.phases.resume()
+            self._phases.resume()
             self._handle_frames()
         elif not self._appended:
             self.close()
