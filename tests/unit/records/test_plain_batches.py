@@ -121,3 +121,19 @@ def test_what_cannot_be_written_is_not_plain(form: str) -> None:
     )
     batch = encode_batch([(None, b"v", NOW, ())])
     assert plain.accept(memoryview(batch), 42, NOW, 3) is None
+
+
+@pytest.mark.parametrize("form", FORMS)
+@settings(max_examples=200, deadline=None)
+@given(batch=batches, damage=damages, rest=st.sampled_from([b"", b"x", bytes(80)]))
+def test_a_single_batch_fills_its_bytes(
+    form: str, batch: bytes, damage: tuple[int, int, bool] | None, rest: bytes
+) -> None:
+    records = memoryview(damaged(batch, damage) + rest)
+    attributes = FORMS[form].attributes_of_single(records)
+    if attributes >= 0:
+        assert records[16] == 2
+        assert int.from_bytes(records[8:12], "big") + 12 == len(records)
+        assert records[22] == attributes
+    elif len(records) >= 61 and records[22] & 7 != 4:
+        assert records[16] != 2 or int.from_bytes(records[8:12], "big") + 12 != len(records)

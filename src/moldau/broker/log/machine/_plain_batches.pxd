@@ -10,8 +10,10 @@ cdef long long _INT64_MAX
 cdef long long _INT32_MAX
 cdef long long _INT32_MASK
 cdef long long _INT32_SIGN
-cdef Py_ssize_t _HEADER_SIZE
-cdef int _MAGIC
+cdef Py_ssize_t _HEADER_BYTES
+cdef int _VERSION
+cdef int _ZSTD
+cdef int _COMPRESSION
 cdef int _NOT_PLAIN
 cdef int _TRANSACTIONAL
 cdef object _new_tuple
@@ -26,6 +28,9 @@ cdef long long _int32(const unsigned char *data, Py_ssize_t position) noexcept n
 
 @cython.locals(high=cython.longlong)
 cdef long long _int64(const unsigned char *data, Py_ssize_t position) noexcept nogil
+
+@cython.locals(size=Py_ssize_t, data="const unsigned char *")
+cpdef int attributes_of_single(view) except -2
 
 cdef class PlainBatches:
     cdef long long _size_max

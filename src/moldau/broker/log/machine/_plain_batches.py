@@ -16,6 +16,14 @@ from typing import Final
 
 from moldau.broker.log.machine.validated_batch import ValidatedBatch
 from moldau.wire._record_codec import validate_records
+from moldau.wire.batch_header import (
+    COMPRESSION_MASK,
+    CONTROL_FLAG,
+    HEADER_SIZE,
+    LOG_APPEND_TIME_FLAG,
+    MAGIC,
+    TRANSACTIONAL_FLAG,
+)
 from moldau.wire.checksums import crc32c
 from moldau.wire.constants import Buffer
 
@@ -36,12 +44,14 @@ _INT64_MAX: Final = 2**63 - 1
 _INT32_MAX: Final = 2**31 - 1
 _INT32_MASK: Final = 2**32 - 1
 _INT32_SIGN: Final = 2**31
-#: As in `batch_header.py`, whose names the compiler would look up each time.
-_HEADER_SIZE: Final = 61
-_MAGIC: Final = 2
-#: A batch with one of these in its attributes is not plain: compression, append time, control.
-_NOT_PLAIN: Final = 0x2F
-_TRANSACTIONAL: Final = 0x10
+# As numbers of C, where this is compiled.
+_HEADER_BYTES: Final = HEADER_SIZE
+_VERSION: Final = MAGIC
+_ZSTD: Final = 4
+_COMPRESSION: Final = COMPRESSION_MASK
+#: A batch with one of these in its attributes is not plain.
+_NOT_PLAIN: Final = COMPRESSION_MASK | LOG_APPEND_TIME_FLAG | CONTROL_FLAG
+_TRANSACTIONAL: Final = TRANSACTIONAL_FLAG
 
 _new_tuple = tuple.__new__
 
@@ -56,6 +66,18 @@ def _int32(data: Buffer, position: int) -> int:
 def _int64(data: Buffer, position: int) -> int:
     high = _int32(data, position)
     return high * (_INT32_MASK + 1) + (_int32(data, position + 4) & _INT32_MASK)
+
+
+def attributes_of_single(view: memoryview) -> int:
+    """The low byte of the attributes if the bytes are one batch of the current format by its size,
+    else -1; also if it is compressed by zstd, which not every request may have."""
+    size = len(view)
+    if size < _HEADER_BYTES:
+        return -1
+    data = bytes_of(view)
+    if _int32(data, 8) != size - 12 or data[16] != _VERSION or data[22] & _COMPRESSION == _ZSTD:
+        return -1
+    return data[22]
 
 
 class PlainBatches:
@@ -80,12 +102,12 @@ class PlainBatches:
         """Give a plain batch of a client its offset and leader epoch, in place; None if it is not
         plain, or not sound. `view` is one of bytes that follow each other."""
         size = len(view)
-        if size < _HEADER_SIZE or size > self._size_max or view.readonly:
+        if size < _HEADER_BYTES or size > self._size_max or view.readonly:
             return None
         data = bytes_of(view)
         # The low byte has all that matters.
         attributes = data[22]
-        if data[16] != _MAGIC or attributes & _NOT_PLAIN:
+        if data[16] != _VERSION or attributes & _NOT_PLAIN:
             return None
         count = _int32(data, 57)
         producer_id = _int64(data, 43)
@@ -106,7 +128,7 @@ class PlainBatches:
             timestamp_max = now_ms + self._after_max_ms
         scan = validate_records(
             view,
-            _HEADER_SIZE,
+            _HEADER_BYTES,
             size,
             count,
             base_timestamp,

@@ -1,8 +1,11 @@
+# cython: annotation_typing=False
 """Produce requests read straight from the receive buffer, and their responses, versions 3 to 13.
 
 The message codecs made from the schemas copy records into bytes objects; here the records of each
 partition stay a view of the frame. The response for a single partition, as of nearly all requests,
 is two precompiled packs around the topic. Both agree with the general codec byte for byte.
+
+Plain Python, and with `_produce_codec.pxd` beside it also the source of a compiled module.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ from typing import NamedTuple
 from moldau.broker.replication.machine.names import NodeEndpoint, TopicKey
 from moldau.wire.apis import API_BY_KEY, ApiKey
 from moldau.wire.errors import WireError
-from moldau.wire.flexible import (
+from moldau.wire._flexible import (
     compact_string,
     read_compact_string,
     read_text,
