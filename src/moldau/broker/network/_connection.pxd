@@ -27,15 +27,13 @@ cdef class Connection:
     cdef bint _stopping
     cdef bint _closed
     cdef readonly object info
-    cdef object _phases
-    cdef object _traffic
     cdef public object seen_tick
 
     @cython.locals(decoder=FrameDecoder, count=Py_ssize_t)
     cpdef _on_readable(self)
     @cython.locals(answers=list, sent=cython.bint)
     cdef _handle_frames(self, bint received=*)
-    @cython.locals(sent=cython.bint, decoder=FrameDecoder, _=int)
+    @cython.locals(sent=cython.bint, _=int)
     cdef bint _answer_frames(self, list answers) except -1
     cdef _next_in_turn(self)
     cdef _send(self, list buffers)

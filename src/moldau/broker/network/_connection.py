@@ -29,12 +29,12 @@ from collections.abc import Callable
 from time import perf_counter_ns
 from typing import Final, Protocol
 
+from moldau.broker.network._sending import Sender
 from moldau.broker.network.appended import AppendedRequests
 from moldau.broker.network.context import ConnectionInfo
 from moldau.broker.network.interface import FrameReceiver, InvalidRequest, Reply
 from moldau.broker.network.machine._frames import BufferPool, FrameDecoder, InvalidFrame
 from moldau.broker.network.muting import Muting
-from moldau.broker.network._sending import Sender
 from moldau.broker.network.transport_layer import TransportLayer
 from moldau.wire.constants import Buffer
 from moldau.wire.errors import ApiError
@@ -83,12 +83,10 @@ class Connection:
         "_host",
         "_muted",
         "_paused",
-        "_phases",
         "_receiver",
         "_sender",
         "_stopping",
         "_stream_ended",
-        "_traffic",
         "_work",
         "_yielding",
         "info",
@@ -127,8 +125,6 @@ class Connection:
         self._stopping = False
         self._closed = False
         self.info = info
-        self._phases = info.phases
-        self._traffic = info.traffic
         self.seen_tick = host.tick
         host.loop.add_reader(self._fd, self._on_readable)
 
@@ -161,12 +157,12 @@ class Connection:
         if not count:
             self.close()
             return
-        self._traffic.received += count
+        self.info.traffic.received += count
         if space is None:
             decoder.feed(host.receive_buffer[:count])
         else:
             decoder.received(count)
-        self._phases.turn_ns = 0
+        self.info.phases.turn_ns = 0
         self._handle_frames(True)
 
     def _on_pending(self) -> None:
@@ -191,10 +187,10 @@ class Connection:
             return
         self.seen_tick = self._host.tick
         if count:
-            self._traffic.received += count
+            self.info.traffic.received += count
             self._decoder.feed(buffer[:count])
             self._decoder.detach()
-            self._phases.received_ahead(perf_counter_ns())
+            self.info.phases.received_ahead(perf_counter_ns())
             self._sender.send([])
         elif self._yielding or (self._muted.active and self._decoder.buffered):
             # Complete requests are still carried out: a producer with acks=0 may just disconnect.
@@ -239,7 +235,7 @@ class Connection:
             or len(self._appended) >= APPENDED_MAX
         ):
             self._busy = True
-            self._phases.left_over(self._decoder.buffered > 0 or self._held is not None)
+            self.info.phases.left_over(self._decoder.buffered > 0 or self._held is not None)
             if self._work is not None and self._stream_ended:
                 # No client is left to wait for the response.
                 self.close()
@@ -253,24 +249,20 @@ class Connection:
     def _answer_frames(self, answers: list[Buffer]) -> bool:
         """Collect small responses, so that one call sends them; returns whether others are sent."""
         sent = False
-        decoder = self._decoder
         dispatch = self._receiver.dispatch
         info = self.info
         appended = self._appended
         for _ in range(REQUESTS_PER_WAKEUP_MAX):
-            frame = self._next_in_turn() if appended or self._held is not None else decoder.next_frame()
+            frame = self._next_in_turn()
             if frame is None:
                 return sent
             reply = dispatch(info, frame)
-            if isinstance(reply, bytes):
-                if appended:
-                    appended.append(reply)
-                else:
-                    answers.append(reply)
+            if isinstance(reply, bytes) and not appended:
+                answers.append(reply)
             elif isinstance(reply, asyncio.Future) and self._receiver.is_pipelined(frame):
                 appended.append(reply)
                 reply.add_done_callback(self._on_replicated)
-            elif appended and isinstance(reply, list):
+            elif appended and isinstance(reply, (bytes, list)):
                 appended.append(reply)
             elif isinstance(reply, list):
                 # Long responses are sent immediately: the next is made after this one is gone.
@@ -331,7 +323,7 @@ class Connection:
         if self._muted.active and not self._stopping:
             return
         if not self._stopping:
-            self._phases.resume()
+            self.info.phases.resume()
             self._handle_frames()
         elif not self._appended:
             self.close()

@@ -23,8 +23,6 @@ from moldau.broker.replication.machine.fetch_data import (
     PartitionFetch,
 )
 from moldau.broker.replication.machine.names import NodeEndpoint, TopicKey
-from moldau.wire.constants import Buffer
-from moldau.wire.errors import WireError
 from moldau.wire._flexible import (
     compact_string,
     read_compact_string,
@@ -33,6 +31,8 @@ from moldau.wire._flexible import (
     skip_tagged_fields,
     varint,
 )
+from moldau.wire.constants import Buffer
+from moldau.wire.errors import WireError
 
 FLEXIBLE_SINCE = 12
 RACK_SINCE = 11

@@ -15,8 +15,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from moldau.broker.replication.machine.names import NodeEndpoint, TopicKey
-from moldau.wire.apis import API_BY_KEY, ApiKey
-from moldau.wire.errors import WireError
 from moldau.wire._flexible import (
     compact_string,
     read_compact_string,
@@ -25,6 +23,8 @@ from moldau.wire._flexible import (
     skip_tagged_fields,
     varint,
 )
+from moldau.wire.apis import API_BY_KEY, ApiKey
+from moldau.wire.errors import WireError
 from moldau.wire.framing import decode_response, encode_response_frame
 
 FLEXIBLE_SINCE = 9

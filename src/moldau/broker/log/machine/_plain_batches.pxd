@@ -47,7 +47,6 @@ cdef class PlainBatches:
         sequence=cython.longlong,
         base_timestamp=cython.longlong,
         max_timestamp=cython.longlong,
-        timestamp_max=cython.longlong,
         scan=RecordScan,
         index=int,
         first_largest=cython.longlong,

@@ -1,5 +1,5 @@
 # cython: annotation_typing=False, boundscheck=False, wraparound=False
-"""Accepts the batches that need nothing but their offset: uncompressed, sound, timed by the producer.
+"""Accepts batches that need nothing but their offset: uncompressed, sound, timed by the producer.
 
 Plain Python, and with `_plain_batches.pxd` beside it also the source of a compiled module with the
 same names and results. Nearly every batch of a small request is plain, and one pass over its header
@@ -123,9 +123,6 @@ class PlainBatches:
             return None
         base_timestamp = _int64(data, 27)
         max_timestamp = _int64(data, 35)
-        timestamp_max = _INT64_MAX
-        if self._after_max_ms <= _INT64_MAX - now_ms:
-            timestamp_max = now_ms + self._after_max_ms
         scan = validate_records(
             view,
             _HEADER_BYTES,
@@ -133,7 +130,7 @@ class PlainBatches:
             count,
             base_timestamp,
             now_ms - self._before_max_ms,
-            timestamp_max,
+            now_ms + min(self._after_max_ms, _INT64_MAX - now_ms),
         )
         if (
             scan.problem
