@@ -33,9 +33,11 @@ except ImportError:
     # Only the compiler needs the real one, and it does not let its name be assigned.
     globals()["cython"] = SimpleNamespace(compiled=False)
 
+COMPILED: bool = cython.compiled
+
 if not cython.compiled:
 
-    def bytes_of(view: memoryview) -> Buffer:
+    def bytes_of(view: memoryview) -> memoryview:
         """The compiler takes it from the .pxd: the address of the first byte."""
         return view
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NoReturn
 
-from moldau.broker.log.machine._plain_batches import PlainBatches
+from moldau.broker.log.machine._plain_batches import COMPILED, PlainBatches
 from moldau.broker.log.machine.validated_batch import ValidatedBatch
 from moldau.wire._record_codec import (
     PROBLEMS,
@@ -143,12 +143,17 @@ class ValidationRules:
     segment_bytes: int = 1_073_741_824
     decompressed_size_max: int = DECOMPRESSED_SIZE_MAX
     schemas: SchemaRules | None = None
-    #: Accepts what needs no further look; None if these rules change every batch.
+    #: Accepts what needs no further look; None if these rules may change every batch.
     plain: PlainBatches | None = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         plain = None
-        if not self.log_append_time and self.target_compression in (None, Compression.NONE):
+        # In plain Python the look at each byte would cost more than the checks that it replaces.
+        if (
+            COMPILED
+            and not self.log_append_time
+            and self.target_compression in (None, Compression.NONE)
+        ):
             plain = PlainBatches(
                 size_max=min(self.max_message_bytes, self.segment_bytes),
                 timestamp_before_max_ms=self.timestamp_before_max_ms,
