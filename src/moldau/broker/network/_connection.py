@@ -257,12 +257,12 @@ class Connection:
             if frame is None:
                 return sent
             reply = dispatch(info, frame)
-            if isinstance(reply, bytes) and not appended:
-                answers.append(reply)
+            if isinstance(reply, bytes):
+                (appended or answers).append(reply)
             elif isinstance(reply, asyncio.Future) and self._receiver.is_pipelined(frame):
                 appended.append(reply)
                 reply.add_done_callback(self._on_replicated)
-            elif appended and isinstance(reply, (bytes, list)):
+            elif appended and isinstance(reply, list):
                 appended.append(reply)
             elif isinstance(reply, list):
                 # Long responses are sent immediately: the next is made after this one is gone.
