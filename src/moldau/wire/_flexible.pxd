@@ -10,6 +10,8 @@ cdef inline int byte_at(object frame, Py_ssize_t position) except -1:
     if not PyMemoryView_Check(frame) or position < 0:
         return frame[position]
     view = PyMemoryView_GET_BUFFER(frame)
+    if view.ndim != 1 or view.itemsize != 1 or view.strides[0] != 1:
+        return frame[position]
     if position >= view.len:
         raise IndexError("index out of bounds on dimension 1")
     return (<unsigned char *>view.buf)[position]

@@ -136,3 +136,10 @@ def test_a_single_batch_fills_its_bytes(
         assert records[22] == attributes
     elif len(records) >= 61 and records[22] & 7 != 4:
         assert records[16] != 2 or int.from_bytes(records[8:12], "big") + 12 != len(records)
+
+
+@pytest.mark.skipif(not _plain_batches.COMPILED, reason="plain Python takes any bytes")
+@pytest.mark.parametrize("data", [bytes(100), memoryview(bytes(200))[::2]], ids=["bytes", "gaps"])
+def test_only_bytes_that_follow_each_other_are_looked_at(data: Any) -> None:
+    with pytest.raises(TypeError, match="follow each other"):
+        _plain_batches.attributes_of_single(data)

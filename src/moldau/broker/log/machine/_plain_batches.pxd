@@ -2,7 +2,7 @@
 # what the code does; nothing here may change it.
 
 cimport cython
-from cpython.memoryview cimport PyMemoryView_GET_BUFFER
+from cpython.memoryview cimport PyMemoryView_Check, PyMemoryView_GET_BUFFER
 
 from moldau.wire._record_codec cimport RecordScan, validate_records
 
@@ -19,8 +19,13 @@ cdef int _TRANSACTIONAL
 cdef object _new_tuple
 
 
-cdef inline unsigned char *bytes_of(object view):
-    return <unsigned char *>PyMemoryView_GET_BUFFER(view).buf
+cdef inline unsigned char *bytes_of(object view) except NULL:
+    cdef Py_buffer *buffer
+    if PyMemoryView_Check(view):
+        buffer = PyMemoryView_GET_BUFFER(view)
+        if buffer.ndim == 1 and buffer.itemsize == 1 and buffer.strides[0] == 1:
+            return <unsigned char *>buffer.buf
+    raise TypeError("not a memoryview of bytes that follow each other")
 
 
 @cython.locals(number=cython.longlong)
