@@ -11,7 +11,14 @@ import os
 from setuptools import Extension, setup
 
 MODULES = (
+    "moldau.broker.handlers.support._fetch_codec",
+    "moldau.broker.handlers.support._produce_codec",
+    "moldau.broker.log.machine._plain_batches",
+    "moldau.broker.network._connection",
+    "moldau.broker.network._sending",
+    "moldau.broker.network.machine._frames",
     "moldau.broker.network.security._tls_records",
+    "moldau.wire._flexible",
     "moldau.wire._record_codec",
     "moldau.wire._schema_ids",
     "moldau.client._records",

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, cast
 from uuid import UUID
 
-from moldau.broker.network.machine.frames import BufferPool
+from moldau.broker.network.machine._frames import BufferPool
 
 ROOT = Path(__file__).resolve().parents[1]
 REQUESTS = 400
@@ -40,7 +40,7 @@ def exchanges(kind: str, variant: str, batch_size: int) -> Callable[[], int]:
     from moldau.broker.handlers.fetch import FetchHandler
     from moldau.broker.handlers.produce import ProduceHandler
     from moldau.broker.metrics.node import NodeMetrics
-    from moldau.broker.network.connection import Connection
+    from moldau.broker.network._connection import Connection
     from moldau.broker.network.context import ConnectionInfo
     from moldau.broker.network.dispatcher import Dispatcher
     from moldau.broker.network.routes import Route

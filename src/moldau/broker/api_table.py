@@ -272,6 +272,7 @@ def _newer_group_routes(parts: Parts) -> Routes:
         groups, enabled=streams, authorization=parts.shared.authorization
     )
     describe_streams = StreamsGroupDescribeHandler(groups, enabled=streams)
+    share_heartbeat = ShareGroupHeartbeatHandler(share)
     return {
         ApiKey.CONSUMER_GROUP_HEARTBEAT: Route(consume.handle, prompt=True),
         ApiKey.CONSUMER_GROUP_DESCRIBE: Route(
@@ -279,7 +280,7 @@ def _newer_group_routes(parts: Parts) -> Routes:
         ),
         ApiKey.STREAMS_GROUP_HEARTBEAT: Route(stream.handle, prompt=True),
         ApiKey.STREAMS_GROUP_DESCRIBE: Route(describe_streams.handle),
-        ApiKey.SHARE_GROUP_HEARTBEAT: Route(ShareGroupHeartbeatHandler(share).handle),
+        ApiKey.SHARE_GROUP_HEARTBEAT: Route(share_heartbeat.handle, prompt=True),
         ApiKey.SHARE_GROUP_DESCRIBE: Route(ShareGroupDescribeHandler(share).handle),
         ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: Route(DescribeShareGroupOffsetsHandler(share).handle),
         ApiKey.ALTER_SHARE_GROUP_OFFSETS: Route(AlterShareGroupOffsetsHandler(share).handle),
@@ -293,7 +294,7 @@ def _share_routes(parts: Parts) -> Routes:
     acknowledge = ShareAcknowledgeHandler(partitions, topics)
     fetch = ShareFetchHandler(partitions, topics, fetch_max_bytes=parts.config()["fetch.max.bytes"])
     return {
-        ApiKey.SHARE_FETCH: Route(fetch.handle),
+        ApiKey.SHARE_FETCH: Route(fetch.handle, prompt=True),
         ApiKey.SHARE_ACKNOWLEDGE: Route(acknowledge.handle, prompt=True),
         ApiKey.INITIALIZE_SHARE_GROUP_STATE: Route(InitializeShareGroupStateHandler(states).handle),
         ApiKey.READ_SHARE_GROUP_STATE: Route(ReadShareGroupStateHandler(states).handle),

@@ -1,6 +1,6 @@
 """`moldau.broker.network.interface.Network` over the simulated network.
 
-The connections are the broker's own (`broker/network/connection.py`): how frames are cut, that one
+The connections are the broker's own (`broker/network/_connection.py`): how frames are cut, that one
 request is answered after the other, and what becomes of a request whose client has gone is the
 real thing; only the sockets are not.
 """
@@ -10,10 +10,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
 
-from moldau.broker.network.connection import Connection
+from moldau.broker.network._connection import Connection
 from moldau.broker.network.context import ConnectionInfo
 from moldau.broker.network.interface import FrameReceiver, Reply
-from moldau.broker.network.machine.frames import BufferPool
+from moldau.broker.network.machine._frames import BufferPool
 from moldau.broker.network.server import ListenerAddress
 from moldau.broker.network.settings import NetworkSettings
 from moldau.sim.network import End, Net, SimSocket

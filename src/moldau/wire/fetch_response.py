@@ -10,9 +10,9 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
+from moldau.wire._flexible import read_compact_string, read_varint, skip_tagged_fields
 from moldau.wire.codec import decode
 from moldau.wire.errors import WireError
-from moldau.wire.flexible import read_compact_string, read_varint, skip_tagged_fields
 from moldau.wire.messages import FetchResponse
 
 __all__ = ["FetchedNode", "FetchedPart", "FetchedResponse", "read_fetch_response"]

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moldau.broker.handlers.support.fetch_codec import decode_fetch, encode_fetch_response
+from moldau.broker.handlers.support._fetch_codec import decode_fetch, encode_fetch_response
 from moldau.broker.replication.machine.fetch_data import PartitionData, PartitionFetch
 from moldau.broker.replication.machine.names import NodeEndpoint
 from moldau.wire.codec import encode

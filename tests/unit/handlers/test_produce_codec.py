@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moldau.broker.handlers.support.produce_codec import (
+from moldau.broker.handlers.support._produce_codec import (
     PartitionAnswer,
     decode_produce,
     decode_single_produce,

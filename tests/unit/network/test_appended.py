@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from moldau.broker.network.connection import APPENDED_MAX
+from moldau.broker.network._connection import APPENDED_MAX
 from moldau.broker.network.interface import InvalidRequest
 
 Serving = Any

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moldau.broker.network.machine.frames import (
+from moldau.broker.network.machine._frames import (
     DIRECT_BYTES_MIN,
     POOLED_BYTES,
     POOLED_COUNT_MAX,

@@ -399,7 +399,7 @@ class LoggedIn(Authenticator):
 def test_a_login_has_a_time_limit_whatever_trickles_in(
     kit: Any, run: Run, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("moldau.broker.network.connection.LOGIN_TIMEOUT_S", 0.5)
+    monkeypatch.setattr("moldau.broker.network._connection.LOGIN_TIMEOUT_S", 0.5)
 
     async def main() -> None:
         listener = kit.ListenerSpec("SECURE", security_protocol="GATED")

@@ -17,7 +17,7 @@ from moldau.broker.fetch_sessions.limited_fetch import LimitedFetch, Limiter
 from moldau.broker.fetch_sessions.reader import FetchLimits, Replicas, SlotReader
 from moldau.broker.fetch_sessions.session import grouped
 from moldau.broker.fetch_sessions.slot import FetchSlot
-from moldau.broker.handlers.support.fetch_codec import (
+from moldau.broker.handlers.support._fetch_codec import (
     NODE_ENDPOINTS_SINCE,
     decode_fetch,
     encode_fetch_response,

@@ -15,7 +15,7 @@ import logging
 from collections.abc import Awaitable
 from typing import Any, Protocol
 
-from moldau.broker.handlers.support.produce_codec import (
+from moldau.broker.handlers.support._produce_codec import (
     CURRENT_LEADER_SINCE,
     PartitionAnswer,
     ProduceBody,

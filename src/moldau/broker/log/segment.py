@@ -155,17 +155,17 @@ class Segment:
             return True
         if self.size == 0:
             return self.offset_index.is_full or self.time_index.is_full
+        first = self._first_timestamp
+        if first is None:
+            first = self.first_timestamp()
+        # Age by the records' own clock, so that replayed logs roll alike; else by ours.
+        waited_ms = max_timestamp - first if first >= 0 else now_ms - self.created_ms
         return (
-            self.waited_ms(now_ms, max_timestamp) > segment_ms - self.jitter_ms
+            waited_ms > segment_ms - self.jitter_ms
             or self.offset_index.is_full
             or self.time_index.is_full
             or last_offset - self.base_offset > RELATIVE_OFFSET_MAX
         )
-
-    def waited_ms(self, now_ms: int, max_timestamp: int) -> int:
-        """Age by the records' own clock, so that replayed logs roll alike; else by ours."""
-        first = self.first_timestamp()
-        return max_timestamp - first if first >= 0 else now_ms - self.created_ms
 
     def first_timestamp(self) -> int:
         """The first batch's maximum timestamp, -1 when there is none."""

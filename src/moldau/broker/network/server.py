@@ -16,11 +16,11 @@ import socket
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final, Protocol
 
-from moldau.broker.network.connection import Connection
+from moldau.broker.network._connection import Connection
 from moldau.broker.network.context import ConnectionInfo
 from moldau.broker.network.interface import FrameReceiver, Reply
+from moldau.broker.network.machine._frames import BufferPool
 from moldau.broker.network.machine.connection_rates import ConnectionRates
-from moldau.broker.network.machine.frames import BufferPool
 from moldau.broker.network.machine.limits import ConnectionLimits
 from moldau.broker.network.machine.rates import Window
 from moldau.broker.network.machine.traffic import Traffic

@@ -256,7 +256,7 @@ class Partition:
         leader = self._leader
         if leader is None:
             raise self.role.unavailable()
-        if acks_all and not leader.has_enough_in_sync:
+        if acks_all and not leader.alone and not leader.has_enough_in_sync:
             raise ApiError(
                 ErrorCode.NOT_ENOUGH_REPLICAS,
                 f"The ISR of partition {self.topic}-{self.index} is smaller than"

@@ -10,9 +10,11 @@ checksum must change or the buffer cannot be written.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, NoReturn
 
+from moldau.broker.log.machine._plain_batches import COMPILED, PlainBatches
+from moldau.broker.log.machine.validated_batch import ValidatedBatch
 from moldau.wire._record_codec import (
     PROBLEMS,
     Record,
@@ -141,6 +143,24 @@ class ValidationRules:
     segment_bytes: int = 1_073_741_824
     decompressed_size_max: int = DECOMPRESSED_SIZE_MAX
     schemas: SchemaRules | None = None
+    #: Accepts what needs no further look; None if these rules may change every batch.
+    plain: PlainBatches | None = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        plain = None
+        # In plain Python the look at each byte would cost more than the checks that it replaces.
+        if (
+            COMPILED
+            and not self.log_append_time
+            and self.target_compression in (None, Compression.NONE)
+        ):
+            plain = PlainBatches(
+                size_max=min(self.max_message_bytes, self.segment_bytes),
+                timestamp_before_max_ms=self.timestamp_before_max_ms,
+                timestamp_after_max_ms=self.timestamp_after_max_ms,
+                compacted=self.compacted,
+            )
+        object.__setattr__(self, "plain", plain)
 
     @classmethod
     def from_log_config(cls, config: LogConfig) -> ValidationRules:
@@ -163,28 +183,6 @@ class ValidationRules:
         )
 
 
-class ValidatedBatch(NamedTuple):
-    """A batch as it goes into the log, with what the log needs to know of it."""
-
-    buffer: memoryview
-    base_offset: int
-    last_offset: int
-    max_timestamp: int
-    # The first record with the largest timestamp; -1 when no record has one.
-    offset_of_max_timestamp: int
-    base_timestamp: int
-    # The append time where the topic asks for it, else -1.
-    log_append_time_ms: int
-    producer_id: int
-    producer_epoch: int
-    base_sequence: int
-    last_sequence: int
-    is_transactional: bool
-    is_control: bool
-    record_count: int
-    size: int
-
-
 def validate_batch(
     batch: Buffer,
     rules: ValidationRules,
@@ -201,6 +199,10 @@ def validate_batch(
     records. Raises `RecordValidationError`.
     """
     view = memoryview(batch)
+    if from_client and rules.plain is not None:
+        accepted = rules.plain.accept(view, offset, now_ms, leader_epoch)
+        if accepted is not None:
+            return accepted
     if len(view) < HEADER_SIZE or view[MAGIC_POSITION] != MAGIC:
         _refuse_framing(view)
     header = header_from(HEADER_STRUCT.unpack_from(view))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from moldau.broker.log.machine._plain_batches import attributes_of_single
 from moldau.wire.batch_header import (
     COMPRESSION_MASK,
     LENGTH_MAGIC_ATTRIBUTES_STRUCT,
@@ -39,6 +40,8 @@ class Producer(NamedTuple):
 
 def single_batch(records: memoryview | None, version: int) -> tuple[memoryview, int]:
     """The one batch that `records` must be, and the low byte of its attributes."""
+    if records is not None and (plain := attributes_of_single(records)) >= 0:
+        return records, plain
     size = 0 if records is None else len(records)
     if records is None or size < _MAGIC_END:
         raise MalformedRequest(

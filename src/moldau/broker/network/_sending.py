@@ -1,7 +1,10 @@
+# cython: annotation_typing=False
 """Sends a connection's responses as fast as the kernel takes them.
 
 Invariants: buffers leave in the order in which they were given; no wake-up sends more than a
 bounded number of times, so a client that reads fast does not starve the others.
+
+Plain Python, and with `_sending.pxd` beside it also the source of a compiled module.
 """
 
 from __future__ import annotations

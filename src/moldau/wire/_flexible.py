@@ -1,24 +1,43 @@
+# cython: annotation_typing=False
 """The encodings of flexible message versions that hand-made codecs (Produce, Fetch) share.
 
 Invariants: reading past the end or a malformed number raises IndexError, struct.error or
 WireError, which the codecs turn into one WireError; nothing is ever read beyond the frame.
+
+Plain Python, and with `_flexible.pxd` beside it also the source of a compiled module.
 """
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 from moldau.wire.errors import WireError
+
+try:
+    import cython
+except ImportError:
+    # Only the compiler needs the real one, and it does not let its name be assigned.
+    globals()["cython"] = SimpleNamespace(compiled=False)
+
+if not cython.compiled:
+    # The compiler takes it from the .pxd, as C.
+
+    def byte_at(frame: memoryview, position: int) -> int:
+        """One byte of the frame."""
+        return frame[position]
+
 
 VARINT_BYTES_MAX = 5
 
 
 def read_varint(frame: memoryview, position: int) -> tuple[int, int]:
     """An unsigned varint and the position after it."""
-    byte = frame[position]
+    byte = byte_at(frame, position)
     if byte < 0x80:
         return byte, position + 1
     value = byte & 0x7F
     for count in range(1, VARINT_BYTES_MAX):
-        byte = frame[position + count]
+        byte = byte_at(frame, position + count)
         value |= (byte & 0x7F) << (7 * count)
         if byte < 0x80:
             if value > 0xFFFFFFFF:

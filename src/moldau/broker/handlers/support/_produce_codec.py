@@ -1,8 +1,11 @@
+# cython: annotation_typing=False
 """Produce requests read straight from the receive buffer, and their responses, versions 3 to 13.
 
 The message codecs made from the schemas copy records into bytes objects; here the records of each
 partition stay a view of the frame. The response for a single partition, as of nearly all requests,
 is two precompiled packs around the topic. Both agree with the general codec byte for byte.
+
+Plain Python, and with `_produce_codec.pxd` beside it also the source of a compiled module.
 """
 
 from __future__ import annotations
@@ -12,9 +15,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from moldau.broker.replication.machine.names import NodeEndpoint, TopicKey
-from moldau.wire.apis import API_BY_KEY, ApiKey
-from moldau.wire.errors import WireError
-from moldau.wire.flexible import (
+from moldau.wire._flexible import (
     compact_string,
     read_compact_string,
     read_text,
@@ -22,6 +23,8 @@ from moldau.wire.flexible import (
     skip_tagged_fields,
     varint,
 )
+from moldau.wire.apis import API_BY_KEY, ApiKey
+from moldau.wire.errors import WireError
 from moldau.wire.framing import decode_response, encode_response_frame
 
 FLEXIBLE_SINCE = 9

@@ -1,3 +1,4 @@
+# cython: annotation_typing=False
 """Cuts a byte stream into frames: a big-endian int32 size, then that many bytes.
 
 Decided here: where a frame starts and ends, which sizes are rejected, and how much memory an
@@ -9,6 +10,8 @@ sends nothing costs nothing), unless it got one of the few buffers of the pool.
 
 Complete frames are returned as views of the caller's own receive buffer, without a copy; only an
 incomplete one is copied. A returned frame is valid until the decoder is called next.
+
+Plain Python, and with `_frames.pxd` beside it also the source of a compiled module.
 """
 
 from __future__ import annotations

@@ -1,8 +1,11 @@
+# cython: annotation_typing=False
 """Fetch requests read into plain tuples, and responses whose records stay views, v4-18.
 
 A consumer of many partitions sends one long array of fixed-size entries: it is unpacked in one C
 loop. A response is a list of buffers, small packed pieces between the log's own memory, so record
 bytes are never copied in Python. Both agree with the general codec byte for byte.
+
+Plain Python, and with `_fetch_codec.pxd` beside it also the source of a compiled module.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 
-from moldau.broker.handlers.support.produce_codec import node_endpoints_section
+from moldau.broker.handlers.support._produce_codec import node_endpoints_section
 from moldau.broker.replication.machine.fetch_data import (
     NO_REPLICA,
     SESSIONS_SINCE,
@@ -20,9 +23,7 @@ from moldau.broker.replication.machine.fetch_data import (
     PartitionFetch,
 )
 from moldau.broker.replication.machine.names import NodeEndpoint, TopicKey
-from moldau.wire.constants import Buffer
-from moldau.wire.errors import WireError
-from moldau.wire.flexible import (
+from moldau.wire._flexible import (
     compact_string,
     read_compact_string,
     read_text,
@@ -30,6 +31,8 @@ from moldau.wire.flexible import (
     skip_tagged_fields,
     varint,
 )
+from moldau.wire.constants import Buffer
+from moldau.wire.errors import WireError
 
 FLEXIBLE_SINCE = 12
 RACK_SINCE = 11

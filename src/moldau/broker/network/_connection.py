@@ -1,3 +1,4 @@
+# cython: annotation_typing=False
 """One client connection: receives frames, has them answered one at a time, sends the responses.
 
 Decided here: when a connection reads, waits, sends and closes.
@@ -16,6 +17,8 @@ more of a response (`unsent`), while it lets others go first (`_yielding`), whil
 exceeded a quota (`_muted`), and while it has a request that must wait for appended ones, or too
 many of these. A busy connection handles no frames; it continues with `_handle_frames` when the last
 of these reasons ends.
+
+Plain Python, and with `_connection.pxd` beside it also the source of a compiled module.
 """
 
 from __future__ import annotations
@@ -26,12 +29,12 @@ from collections.abc import Callable
 from time import perf_counter_ns
 from typing import Final, Protocol
 
+from moldau.broker.network._sending import Sender
 from moldau.broker.network.appended import AppendedRequests
 from moldau.broker.network.context import ConnectionInfo
 from moldau.broker.network.interface import FrameReceiver, InvalidRequest, Reply
-from moldau.broker.network.machine.frames import BufferPool, FrameDecoder, InvalidFrame
+from moldau.broker.network.machine._frames import BufferPool, FrameDecoder, InvalidFrame
 from moldau.broker.network.muting import Muting
-from moldau.broker.network.sending import Sender
 from moldau.broker.network.transport_layer import TransportLayer
 from moldau.wire.constants import Buffer
 from moldau.wire.errors import ApiError
@@ -45,7 +48,8 @@ LOGIN_TIMEOUT_S: Final = 30.0
 #: How many requests may be appended and unanswered; clients have five in flight, as a rule.
 APPENDED_MAX: Final = 16
 
-logger = logging.getLogger(__name__)
+# Users set its level by this name.
+logger = logging.getLogger("moldau.broker.network.connection")
 
 
 class ConnectionHost(Protocol):
@@ -159,7 +163,7 @@ class Connection:
         else:
             decoder.received(count)
         self.info.phases.turn_ns = 0
-        self._handle_frames(received=True)
+        self._handle_frames(True)
 
     def _on_pending(self) -> None:
         has_pending = self._has_pending
@@ -207,7 +211,7 @@ class Connection:
 
     # Handling.
 
-    def _handle_frames(self, *, received: bool = False) -> None:
+    def _handle_frames(self, received: bool = False) -> None:
         """Handle frames until the connection is busy or has no more; `received`: some just came."""
         answers: list[Buffer] = []
         try:
@@ -245,22 +249,21 @@ class Connection:
     def _answer_frames(self, answers: list[Buffer]) -> bool:
         """Collect small responses, so that one call sends them; returns whether others are sent."""
         sent = False
-        next_frame = self._decoder.next_frame
         dispatch = self._receiver.dispatch
         info = self.info
         appended = self._appended
         for _ in range(REQUESTS_PER_WAKEUP_MAX):
-            frame = self._next_in_turn() if appended or self._held is not None else next_frame()
+            frame = self._next_in_turn()
             if frame is None:
                 return sent
             reply = dispatch(info, frame)
-            if isinstance(reply, asyncio.Future) and self._receiver.is_pipelined(frame):
+            if isinstance(reply, bytes):
+                (appended or answers).append(reply)
+            elif isinstance(reply, asyncio.Future) and self._receiver.is_pipelined(frame):
                 appended.append(reply)
                 reply.add_done_callback(self._on_replicated)
-            elif appended and isinstance(reply, (bytes, list)):
+            elif appended and isinstance(reply, list):
                 appended.append(reply)
-            elif isinstance(reply, bytes):
-                answers.append(reply)
             elif isinstance(reply, list):
                 # Long responses are sent immediately: the next is made after this one is gone.
                 answers += reply
