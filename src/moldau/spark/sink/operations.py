@@ -17,9 +17,10 @@ from moldau.client.admin.base import AdminBase
 from moldau.client.admin.configs import ConfigOperations
 from moldau.client.admin.connection import AdminConnection
 from moldau.client.admin.driver import Answer, Ask, Call
-from moldau.client.admin.routes import CoordinatorRoute, LeaderRoute
+from moldau.client.admin.routes import CoordinatorRoute, LeaderRoute, Located
 from moldau.client.admin.topics import TopicOperations
 from moldau.client.admin.transactions import TransactionOperations
+from moldau.client.cluster import ClusterClient
 from moldau.client.errors import KafkaError, KafkaTimeoutError, TopicExistsError, error_for
 from moldau.client.machine.coordinators import CoordinatorType
 from moldau.client.results import Results
@@ -78,6 +79,8 @@ _FETCH_BYTES: Final = 4 * 1024 * 1024
 # The driver's own transaction holds one record.
 _DECISION_TIMEOUT_MS: Final = 60_000
 _CLOSE_S: Final = 5.0
+# Each batch write without a name brings transactional ids of its own.
+_COORDINATORS_MAX: Final = 10_000
 _TOPIC_CONFIGS: Final = {
     "cleanup.policy": "compact",
     "segment.bytes": str(8 * 1024 * 1024),
@@ -101,6 +104,19 @@ class TakenOverError(SinkError):
         )
 
 
+class _KeptCoordinators(CoordinatorRoute[str]):
+    """Is asked through again and again, so a node that gives no answer must not stay."""
+
+    async def locate(self, cluster: ClusterClient, keys: Sequence[str]) -> Located[str]:
+        if len(self._nodes) > _COORDINATORS_MAX:
+            self._nodes.clear()
+        return await super().locate(cluster, keys)
+
+    def failed(self, cluster: ClusterClient, key: str, error: KafkaError) -> None:
+        if error.code is not ErrorCode.CONCURRENT_TRANSACTIONS:
+            self._nodes.pop(key, None)
+
+
 class SinkOperations(AdminBase):
     """See the module. Created and used on one event loop."""
 
@@ -111,6 +127,9 @@ class SinkOperations(AdminBase):
         self._topics = TopicOperations(self._driver)
         self._configs = ConfigOperations(self._driver)
         self.transactions = TransactionOperations(self._driver)
+        # Kept from batch to batch: to ask who coordinates or leads would double the requests.
+        self._coordinators = _KeptCoordinators(CoordinatorType.TRANSACTION)
+        self._leaders = LeaderRoute()
 
     async def close(self) -> None:
         await self._connection.close(_CLOSE_S)
@@ -256,7 +275,7 @@ class SinkOperations(AdminBase):
             return answer
 
         results = await self._run(
-            "Produce", [place], LeaderRoute(), ask, timeout=None, check=False, retried=_PASSES
+            "Produce", [place], self._leaders, ask, timeout=None, check=False, retried=_PASSES
         )
         _check(key, results.errors.values())
 
@@ -273,7 +292,7 @@ class SinkOperations(AdminBase):
         return await self._run(
             what,
             keys,
-            CoordinatorRoute(CoordinatorType.TRANSACTION),
+            self._coordinators,
             ask,
             timeout=None,
             check=False,
@@ -342,7 +361,7 @@ class SinkOperations(AdminBase):
             return answer
 
         results = await self._run(
-            "Fetch", [place], LeaderRoute(), ask, timeout=None, check=True, retried=_PASSES
+            "Fetch", [place], self._leaders, ask, timeout=None, check=True, retried=_PASSES
         )
         return results[place]
 
