@@ -343,7 +343,7 @@ def test_next_batches_ask_nobody_who_is_to_be_asked(
     make_sink: Callable[..., Sink], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A micro-batch waits for each request of its driver, one after the other.
-    sink = make_sink(("a",))
+    sink = make_sink(("a",), ("b",))
     for batch in range(2):
         sink.run_batch(batch)
     asked: list[str] = []

@@ -31,6 +31,8 @@ from moldau.wire.errors import ErrorCode
 from moldau.wire.messages import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
     EndTxnRequest,
     EndTxnResponse,
     FetchRequest,
@@ -192,16 +194,24 @@ class SinkOperations(AdminBase):
     async def gone(self, transactions: Iterable[Transaction]) -> frozenset[str]:
         """Those that are no longer open."""
         by_id = {each.transactional_id: each for each in transactions}
-        found = await self.transactions.describe_transactions(by_id, check=False)
+
+        async def ask(call: Call, keys: Sequence[str]) -> Answer[str, bool]:
+            response: DescribeTransactionsResponse = await call(
+                DescribeTransactionsRequest(transactional_ids=list(keys))
+            )
+            answer: Answer[str, bool] = Answer()
+            for each in response.transaction_states:
+                key = each.transactional_id
+                token = (each.producer_id, each.producer_epoch)
+                is_open = each.transaction_state == "Ongoing" and token == by_id[key][1:3]
+                answer.settle(key, each.error_code, f"transactional id {key}", is_open)
+            return answer
+
+        found = await self._ask_coordinators("DescribeTransactions", by_id, ask)
         for error in found.errors.values():
             if error.code is not ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
                 raise error
-        still_open = {
-            key
-            for key, each in found.values_by_key.items()
-            if str(each.state) == "Ongoing"
-            and (each.producer_id, each.producer_epoch) == by_id[key][1:3]
-        }
+        still_open = {key for key, is_open in found.values_by_key.items() if is_open}
         return frozenset(by_id.keys() - still_open)
 
     async def write_decision(
