@@ -12,13 +12,17 @@ import pytest
 
 from moldau.client import Admin, Consumer, TopicPartition
 from moldau.client.admin import FeatureUpdate, OffsetSpec, UpgradeType
+from moldau.client.cluster import ClusterClient
+from moldau.client.topics import Node
 from moldau.spark.sink.machine import protocol
 from moldau.spark.sink.machine.protocol import BatchLostError, Opened, RerunDiffersError, TaskResult
 from moldau.spark.sink.operations import TakenOverError
 from moldau.spark.sink.shell import SinkCluster
 from moldau.spark.sink.tasks import Destination, write_part
 from moldau.testing import Broker
+from support.ports import free_port
 from support.processes import BrokerProcess
+from support.waiting import eventually
 
 QUERY = "5d4a9e0e-query"
 _numbers = itertools.count()
@@ -333,3 +337,73 @@ def test_tasks_without_rows_leave_nothing(make_sink: Callable[..., Sink]) -> Non
     sink = make_sink((), ())
     assert [each.transaction for each in sink.run_batch()] == [None, None]
     assert sink.new_driver().open_attempt(sink.name).state is None
+
+
+def test_next_batches_ask_nobody_who_is_to_be_asked(
+    make_sink: Callable[..., Sink], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A micro-batch waits for each request of its driver, one after the other.
+    sink = make_sink(("a",), ("b",))
+    for batch in range(2):
+        sink.run_batch(batch)
+    asked: list[str] = []
+    call = ClusterClient.call_any
+
+    async def noted(self: ClusterClient, request: Any, **settings: Any) -> Any:
+        asked.append(type(request).__name__)
+        return await call(self, request, **settings)
+
+    monkeypatch.setattr(ClusterClient, "call_any", noted)
+    sink.run_batch(2)
+    assert asked == []
+
+
+def test_coordinator_that_gives_no_answer_is_asked_for_again() -> None:
+    with Broker() as broker:
+        sink = Sink(broker.bootstrap_servers, rows=(("a",),))
+        key = protocol.coordinator_id(sink.name)
+        sink.run_batch(0)
+        # As after the broker's restart at another address.
+        routes = sink.driver._admin._coordinators
+        kept = routes.node(key)
+        gone = Node(kept.id, kept.host, free_port())
+        routes._nodes[key] = gone
+        sink.run_batch(1)
+        assert routes.node(key) == kept
+        sink.close()
+
+
+def test_task_without_rows_after_one_with_rows_opens_nothing(
+    make_sink: Callable[..., Sink],
+) -> None:
+    # A worker that has written rows begins its next task before it knows of any.
+    sink = make_sink(("a",))
+    sink.run_batch(0)
+    for batch in (1, 2):
+        sink.rows = ((),)
+        assert [each.transaction for each in sink.run_batch(batch)] == [None]
+        assert not sink.is_held_up()
+    sink.rows = (("b",),)
+    sink.run_batch(3)
+    assert sink.committed() == ["a", "b"]
+
+
+def test_task_asks_for_its_epoch_before_its_rows_come(make_sink: Callable[..., Sink]) -> None:
+    sink = make_sink(("a",))
+    first = sink.run_batch(0)[0].transaction
+    assert first is not None
+    opened = sink.driver.open_attempt(sink.name)
+
+    def epoch() -> int:
+        with Admin(sink.config) as admin:
+            key = first.transactional_id
+            return admin.describe_transactions([key])[key].producer_epoch
+
+    before = epoch()
+
+    def rows() -> Iterator[pyarrow.RecordBatch]:
+        eventually(lambda: epoch() > before, what="the next epoch")
+        yield pyarrow.record_batch([pyarrow.array([b"b"], pyarrow.binary())], names=["value"])
+
+    result = write_part(sink.destination, rows(), opened, query_id=QUERY, batch_id=1, partition=0)
+    assert result.transaction is not None

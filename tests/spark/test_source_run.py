@@ -31,7 +31,7 @@ from moldau.spark.source.machine.offsets import Offsets, offsets_to_json
 from moldau.spark.source.machine.options import parse_options
 from moldau.spark.source.machine.planning import DataLoss, PlanError
 from moldau.spark.source.machine.ranges import OffsetRange
-from moldau.spark.source.mirror import GroupTaken, announce, query_group
+from moldau.spark.source.mirror import PAUSE_S, GroupMirror, GroupTaken, announce, query_group
 from moldau.spark.source.readers import TopicStreamReader, topic_reader, topic_stream_reader
 from moldau.spark.source.schema import topic_schema
 from moldau.spark.source.stream import StreamRun
@@ -311,6 +311,33 @@ def test_a_given_group_shows_what_was_read(broker: Broker, topic: str, start: St
     eventually(
         lambda: run.latest(end, limited=True) == end and group.committed() == {(topic, 0): 3},
         what="that the batch was read",
+    )
+
+
+def test_fast_batches_are_not_mirrored_one_by_one(
+    broker: Broker, topic: str, start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker.create_topic(topic)
+    broker.produce(topic, *map(str, range(40)))
+    commits: list[object] = []
+    commit = GroupMirror._commit_once
+
+    async def noted(self: GroupMirror, offsets: Offsets) -> bool:
+        commits.append(offsets)
+        return await commit(self, offsets)
+
+    monkeypatch.setattr(GroupMirror, "_commit_once", noted)
+    run = start(groupId=f"{topic}-group", maxOffsetsPerTrigger="1")
+    begun_s = time.monotonic()
+    at = run.initial()
+    for _ in range(40):
+        at = next_batch(run, at)
+    seconds = time.monotonic() - begun_s
+    assert len(commits) <= 2 + seconds / PAUSE_S
+    group = broker.group(f"{topic}-group")
+    eventually(
+        lambda: run.latest(at, limited=True) == at and group.committed() == {(topic, 0): 40},
+        what="that all was read",
     )
 
 

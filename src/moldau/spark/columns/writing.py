@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -88,8 +89,8 @@ class ColumnWriter:
         default_topic: str | None = None,
     ) -> None:
         """`config` has the producer's keys by Kafka's names. With a transactional id a transaction
-        is begun: earlier writers with the same id are fenced, what they left is aborted. Rows
-        without a topic go to `default_topic`."""
+        is begun: earlier writers with the same id are fenced, what they left is aborted. This does
+        not wait for that, the first use does. Rows without a topic go to `default_topic`."""
         settings: dict[str, Any] = {**DEFAULTS, **config}
         settings.pop("transactional.id", None)
         self._settings = settings
@@ -108,13 +109,11 @@ class ColumnWriter:
         self._appender = RowAppender(
             digests=transactional_id is not None, ignore_keys=found.partitioner_ignore_keys
         )
+        self._beginning: Future[None] | None = None
         if transactional_id is not None:
             self._core.keeps_transaction = False
-            try:
-                self._producer._thread.call(self._core.transaction_calls.begin_as(transactional_id))
-            except BaseException:
-                self._producer.close(0)
-                raise
+            begin = self._core.transaction_calls.begin_as(transactional_id)
+            self._beginning = self._producer._thread.submit(begin)
 
     @property
     def record_count(self) -> int:
@@ -135,6 +134,7 @@ class ColumnWriter:
         KafkaError for what is wrong with the producer, as when it was fenced.
         """
         self._check_open()
+        self._await_begin()
         if batch.num_rows == 0:
             return
         rows, topics = rows_of(
@@ -247,6 +247,19 @@ class ColumnWriter:
         if self._failure is not None:
             raise self._failure
 
+    def _await_begin(self) -> None:
+        """Until the transaction has begun; raises KafkaError if it has not, and closes."""
+        beginning, self._beginning = self._beginning, None
+        if beginning is None:
+            return
+        try:
+            beginning.result()
+        except BaseException:
+            beginning.cancel()
+            self._is_open = False
+            self._producer.close(0)
+            raise
+
     def _check_open(self) -> None:
         if not self._is_open:
             raise ClosedError("the writer is closed")
@@ -278,6 +291,7 @@ class ColumnWriter:
                 "only a writer with a transactional id prepares a transaction",
                 advice="give transactional_id",
             )
+        self._await_begin()
         self.flush()
         status = manager.status
         status.fail_if_error()
@@ -298,6 +312,7 @@ class ColumnWriter:
             raise IllegalStateError("without a transactional id there is nothing to abort")
         if not self._is_open:
             raise ClosedError("the writer is closed")
+        self._await_begin()
         self._is_prepared = True
         self._core.keeps_transaction = False
         manager = self._core.transactions
@@ -316,8 +331,10 @@ class ColumnWriter:
             # Fenced, or no answer: the coordinator aborts it, at its timeout at the latest.
             pass
         finally:
-            self._is_open = False
-            self._let_go()
+            # One that could not begin is closed already.
+            if self._is_open:
+                self._is_open = False
+                self._let_go()
 
     def _let_go(self) -> None:
         if self._failure is None and self._has_sent_all and self._needs_no_end:

@@ -17,9 +17,10 @@ from moldau.client.admin.base import AdminBase
 from moldau.client.admin.configs import ConfigOperations
 from moldau.client.admin.connection import AdminConnection
 from moldau.client.admin.driver import Answer, Ask, Call
-from moldau.client.admin.routes import CoordinatorRoute, LeaderRoute
+from moldau.client.admin.routes import CoordinatorRoute, LeaderRoute, Located
 from moldau.client.admin.topics import TopicOperations
 from moldau.client.admin.transactions import TransactionOperations
+from moldau.client.cluster import ClusterClient
 from moldau.client.errors import KafkaError, KafkaTimeoutError, TopicExistsError, error_for
 from moldau.client.machine.coordinators import CoordinatorType
 from moldau.client.results import Results
@@ -30,6 +31,8 @@ from moldau.wire.errors import ErrorCode
 from moldau.wire.messages import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
     EndTxnRequest,
     EndTxnResponse,
     FetchRequest,
@@ -78,6 +81,8 @@ _FETCH_BYTES: Final = 4 * 1024 * 1024
 # The driver's own transaction holds one record.
 _DECISION_TIMEOUT_MS: Final = 60_000
 _CLOSE_S: Final = 5.0
+# Each batch write without a name brings transactional ids of its own.
+_COORDINATORS_MAX: Final = 10_000
 _TOPIC_CONFIGS: Final = {
     "cleanup.policy": "compact",
     "segment.bytes": str(8 * 1024 * 1024),
@@ -101,6 +106,19 @@ class TakenOverError(SinkError):
         )
 
 
+class _KeptCoordinators(CoordinatorRoute[str]):
+    """Is asked through again and again, so a node that gives no answer must not stay."""
+
+    async def locate(self, cluster: ClusterClient, keys: Sequence[str]) -> Located[str]:
+        if len(self._nodes) > _COORDINATORS_MAX:
+            self._nodes.clear()
+        return await super().locate(cluster, keys)
+
+    def failed(self, cluster: ClusterClient, key: str, error: KafkaError) -> None:
+        if error.code is not ErrorCode.CONCURRENT_TRANSACTIONS:
+            self._nodes.pop(key, None)
+
+
 class SinkOperations(AdminBase):
     """See the module. Created and used on one event loop."""
 
@@ -111,6 +129,9 @@ class SinkOperations(AdminBase):
         self._topics = TopicOperations(self._driver)
         self._configs = ConfigOperations(self._driver)
         self.transactions = TransactionOperations(self._driver)
+        # Kept from batch to batch: to ask who coordinates or leads would double the requests.
+        self._coordinators = _KeptCoordinators(CoordinatorType.TRANSACTION)
+        self._leaders = LeaderRoute()
 
     async def close(self) -> None:
         await self._connection.close(_CLOSE_S)
@@ -173,16 +194,24 @@ class SinkOperations(AdminBase):
     async def gone(self, transactions: Iterable[Transaction]) -> frozenset[str]:
         """Those that are no longer open."""
         by_id = {each.transactional_id: each for each in transactions}
-        found = await self.transactions.describe_transactions(by_id, check=False)
+
+        async def ask(call: Call, keys: Sequence[str]) -> Answer[str, bool]:
+            response: DescribeTransactionsResponse = await call(
+                DescribeTransactionsRequest(transactional_ids=list(keys))
+            )
+            answer: Answer[str, bool] = Answer()
+            for each in response.transaction_states:
+                key = each.transactional_id
+                token = (each.producer_id, each.producer_epoch)
+                is_open = each.transaction_state == "Ongoing" and token == by_id[key][1:3]
+                answer.settle(key, each.error_code, f"transactional id {key}", is_open)
+            return answer
+
+        found = await self._ask_coordinators("DescribeTransactions", by_id, ask)
         for error in found.errors.values():
             if error.code is not ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
                 raise error
-        still_open = {
-            key
-            for key, each in found.values_by_key.items()
-            if str(each.state) == "Ongoing"
-            and (each.producer_id, each.producer_epoch) == by_id[key][1:3]
-        }
+        still_open = {key for key, is_open in found.values_by_key.items() if is_open}
         return frozenset(by_id.keys() - still_open)
 
     async def write_decision(
@@ -256,7 +285,7 @@ class SinkOperations(AdminBase):
             return answer
 
         results = await self._run(
-            "Produce", [place], LeaderRoute(), ask, timeout=None, check=False, retried=_PASSES
+            "Produce", [place], self._leaders, ask, timeout=None, check=False, retried=_PASSES
         )
         _check(key, results.errors.values())
 
@@ -273,7 +302,7 @@ class SinkOperations(AdminBase):
         return await self._run(
             what,
             keys,
-            CoordinatorRoute(CoordinatorType.TRANSACTION),
+            self._coordinators,
             ask,
             timeout=None,
             check=False,
@@ -342,7 +371,7 @@ class SinkOperations(AdminBase):
             return answer
 
         results = await self._run(
-            "Fetch", [place], LeaderRoute(), ask, timeout=None, check=True, retried=_PASSES
+            "Fetch", [place], self._leaders, ask, timeout=None, check=True, retried=_PASSES
         )
         return results[place]
 

@@ -57,6 +57,10 @@ class SinkCluster:
 
     def run(self, steps: Generator[protocol.Step, Any, T]) -> T:
         """Do what a generator of the protocol asks for, to its end."""
+        # All of it on the loop: to come back for each step would cost two changes of threads.
+        return self._thread.call(self._run(steps))
+
+    async def _run(self, steps: Generator[protocol.Step, Any, T]) -> T:
         answer: Any = None
         while True:
             try:
@@ -64,7 +68,7 @@ class SinkCluster:
             except StopIteration as end:
                 result: T = end.value
                 return result
-            answer = self._thread.call(self._perform(step))
+            answer = await self._perform(step)
 
     async def _perform(self, step: protocol.Step) -> Any:
         admin = self._admin

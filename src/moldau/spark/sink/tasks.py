@@ -10,6 +10,8 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
+from typing import Final
 
 from moldau.client.errors import KafkaError
 from moldau.spark.columns.schema import pyarrow
@@ -27,6 +29,15 @@ __all__ = ["Destination", "write_once", "write_part"]
 
 # The end of the transaction before is waited for, which takes milliseconds.
 _BACKOFF = {"retry.backoff.ms": "20"}
+
+
+class _Expectation:
+    """What a worker's next task is taken to have; a wrong guess costs a request."""
+
+    has_rows = False
+
+
+_expectation: Final = _Expectation()
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,23 +95,31 @@ def write_part(
     row_count = digest = 0
     transaction = None
     key = transactional_id(opened.prefix, partition)
-    writer: ColumnWriter | None = None
+    begun = partial(
+        ColumnWriter,
+        _BACKOFF | dict(destination.config),
+        transactional_id=key,
+        default_topic=destination.topic,
+    )
+    # Where the last task had rows this one will have some: its epoch is asked for while they are
+    # being read.
+    writer = begun() if _expectation.has_rows else None
     try:
         for batch in destination.select(batches):
             if writer is None:
-                writer = ColumnWriter(
-                    _BACKOFF | dict(destination.config),
-                    transactional_id=key,
-                    default_topic=destination.topic,
-                )
+                writer = begun()
             writer.write(batch)
         if writer is not None:
             row_count, digest = writer.record_count, writer.digest
-            writer.write(_proof(opened.prefix, key, query_id, batch_id))
+            if row_count:
+                writer.write(_proof(opened.prefix, key, query_id, batch_id))
+            # Also without rows, when there is nothing to end: so the producer is kept.
             prepared = writer.prepared()
-            transaction = Transaction(
-                key, prepared.producer_id, prepared.producer_epoch, prepared.transaction_version
-            )
+            if row_count:
+                transaction = Transaction(
+                    key, prepared.producer_id, prepared.producer_epoch, prepared.transaction_version
+                )
+        _expectation.has_rows = row_count > 0
     except BaseException:
         if writer is not None:
             # What is wrong is known already; what cannot be aborted now is at the next attempt.

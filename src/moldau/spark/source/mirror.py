@@ -30,13 +30,15 @@ from moldau.client.topics import OffsetAndMetadata, TopicPartition
 from moldau.spark.source.machine.offsets import Offsets
 from moldau.spark.source.machine.options import SourceOptions
 
-__all__ = ["GroupMirror", "GroupTaken", "announce", "query_group"]
+__all__ = ["PAUSE_S", "GroupMirror", "GroupTaken", "announce", "query_group"]
 
 _log = logging.getLogger(__name__)
 
 DEFAULT_PREFIX: Final = "moldau-spark"
 _TIMEOUT_S: Final = 10.0
 _RETRY_PAUSE_S: Final = 2.0
+# A query with ten batches a second needs no ten commits: they take time from its next batch.
+PAUSE_S: Final = 0.25
 _CANDIDATES_MAX: Final = 1_000
 # How Spark describes a batch's job: the name if there is one, id, runId and batch, in lines of text
 # or, before Spark 4, of HTML.
@@ -123,21 +125,20 @@ class GroupMirror:
         return self._committing
 
     async def _commit(self) -> None:
-        # As long as newer offsets come in, they follow the older ones at once.
-        while self._wanted != self._committed:
-            wanted = self._wanted
-            # Set before the try: an idle query asks for the same commit many times in a second.
-            self._retry_s = time.monotonic() + _RETRY_PAUSE_S
-            try:
-                if not await self._commit_once(wanted):
-                    return
-            except Exception as error:
-                # Whatever it is, a query that reads and writes well is worth more than its mirror.
-                self._warn(error)
+        wanted = self._wanted
+        # Set before the try: an idle query asks for the same commit many times in a second.
+        self._retry_s = time.monotonic() + _RETRY_PAUSE_S
+        try:
+            if not await self._commit_once(wanted):
                 return
-            self._committed = wanted
-            self._retry_s = 0.0
-            self._has_warned = False
+        except Exception as error:
+            # Whatever it is, a query that reads and writes well is worth more than its mirror.
+            self._warn(error)
+            return
+        # Newer offsets come with the next question for the latest ones, or with `flush`.
+        self._committed = wanted
+        self._retry_s = time.monotonic() + PAUSE_S
+        self._has_warned = False
 
     async def _commit_once(self, offsets: Offsets) -> bool:
         if self._group is None:
