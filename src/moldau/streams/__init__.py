@@ -28,7 +28,15 @@ from moldau.streams.machine.extractors import (
 )
 from moldau.streams.machine.lifecycle import State, UncaughtExceptionResponse
 from moldau.streams.machine.position import Position
-from moldau.streams.records import Record, RecordContext, ValueAndTimestamp, Window, Windowed
+from moldau.streams.records import (
+    AggregationWithHeaders,
+    Record,
+    RecordContext,
+    ValueAndTimestamp,
+    ValueTimestampHeaders,
+    Window,
+    Windowed,
+)
 from moldau.streams.serdes import ListSerde, Serde, SimpleSerde
 from moldau.streams.stores.base import (
     PUT_RETURN_CODE_NOT_PUT,
@@ -90,6 +98,7 @@ if TYPE_CHECKING:
 __all__ = [
     "PUT_RETURN_CODE_NOT_PUT",
     "PUT_RETURN_CODE_VALID_TO_UNDEFINED",
+    "AggregationWithHeaders",
     "BranchedKStream",
     "CogroupedKStream",
     "DeadLetter",
@@ -142,6 +151,7 @@ __all__ = [
     "UncaughtExceptionResponse",
     "UnlimitedWindows",
     "ValueAndTimestamp",
+    "ValueTimestampHeaders",
     "VersionedKeyQuery",
     "VersionedRecord",
     "Window",

@@ -13,6 +13,8 @@ from moldau.config.table import parse_table
 
 AT_LEAST_ONCE = "at_least_once"
 EXACTLY_ONCE = "exactly_once_v2"
+#: The `dsl.store.format` in which stores of tables keep headers.
+HEADERS_FORMAT = "HEADERS"
 
 _TABLE = """\
 acceptable.recovery.lag                       long     10000        m    >=0
@@ -107,6 +109,5 @@ NO_EFFECT: Reasons = {
 
 #: Keys that are refused unless they have their default, with what to do instead.
 REFUSED = {
-    "dsl.store.format": "headers are not kept in stores: leave it at DEFAULT",
     "task.assignor.class": "tasks are placed by the built-in assignor",
 }

@@ -30,7 +30,7 @@ from moldau.streams.machine.wrappers import ProcessorWrapper, no_wrapper
 from moldau.streams.records import Headers, Produced, Record, RecordContext, TaskCore
 from moldau.streams.serdes import SessionWindowedSerde, TimeWindowedSerde
 from moldau.streams.stores._cache import RecordCache
-from moldau.streams.stores._tables import ChangelogWriter, HeadersLog
+from moldau.streams.stores._tables import ChangelogWriter, HeadersLog, OwnHeadersLog
 from moldau.streams.stores.base import ChangelogRecord, Meter, StoreBuilder, TaskState
 from moldau.streams.stores.read_only import read_only
 
@@ -75,6 +75,8 @@ class TaskSettings:
     state: TaskState | None = None
     #: Whether stores that ask for neither are kept on disk.
     persistent_stores: bool = True
+    #: Whether stores of tables that say neither keep headers: `dsl.store.format=HEADERS`.
+    stores_with_headers: bool = False
     #: The room for record caches, shared with other tasks of a thread; without it none caches.
     cache: RecordCache | None = None
     #: Wraps every processor; Kafka Streams' `processor.wrapper.class`.
@@ -149,7 +151,12 @@ class Task:
         self._partition = settings.partition
         self.progress = Progress()
         self._stores = TaskStores(
-            settings.state, settings.persistent_stores, settings.cache, self.core, settings.meter
+            settings.state,
+            settings.persistent_stores,
+            settings.cache,
+            self.core,
+            settings.meter,
+            settings.stores_with_headers,
         )
         self._punctuations = {kind: PunctuationQueue() for kind in PunctuationType}
         self._nodes: dict[str, Node] = {}
@@ -176,7 +183,11 @@ class Task:
             changelog, topic = (source, True), source
         elif builder.logging:
             changelog = topic, False
-            kind = HeadersLog if builder.logs_headers else ChangelogWriter
+            kind = ChangelogWriter
+            if builder.logs_headers:
+                kind = HeadersLog
+            elif self._stores.has_headers(builder):
+                kind = OwnHeadersLog
             log = kind(self._collect, topic, self._partition, self.core)
         self._stores.create(builder, log, self._drop, changelog, topic)
 
