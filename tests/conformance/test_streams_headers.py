@@ -20,7 +20,7 @@ SEEDS = range(4)
 
 
 def steps(seed: int, count: int = 40) -> list[Step]:
-    """Keys from a few, values with tombstones, up to three headers, times that go back and forth."""
+    """Keys from a few, tombstones, up to three headers, times that go back and forth."""
     chance = random.Random(f"headers {seed}")
     found: list[Step] = []
     time = 100
