@@ -181,7 +181,7 @@ class WindowStore:
         key = self._keys.deserialize(self._topic, entry[0])
         return Windowed(key, Window(entry[1], min(entry[1] + self._size_ms, _MAX_TIMESTAMP)))
 
-    def get(self, key: Any, start: int) -> tuple[Any, int] | None:
+    def get(self, key: Any, start: int) -> tuple[Any, ...] | None:
         """The value of a window and its time (-1 without times), or `None`."""
         kept = self.find((self.raw_key(key), start, 0))
         return None if kept is None else self._value(kept)

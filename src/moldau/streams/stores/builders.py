@@ -71,7 +71,7 @@ def timestamped_key_value_store(
     """
     keys, values = _of(key_serde), _of(value_serde)
 
-    def create(at: StoreContext) -> TimestampedKeyValueStore[Any, Any]:
+    def create(at: StoreContext) -> object:
         kind = TimestampedKeyValueStoreWithHeaders if at.headers else TimestampedKeyValueStore
         return kind(name, keys, values, at.log, at.storage.map(), at.cache, at.topic)
 
