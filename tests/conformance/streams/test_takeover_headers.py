@@ -5,9 +5,7 @@ And where only the setting changes: by what the run before has left on disk.
 
 from __future__ import annotations
 
-import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import Any
 
 import pytest
@@ -24,10 +22,10 @@ from moldau.streams import (
 )
 from moldau.streams.errors import InvalidStateStoreError
 from moldau.streams.hosts.store_queries import StateQueryRequest
-from support.java import program
 from support.processes import kafka_missing
 from support.streams_embedded import Stage
 from support.streams_headers import LONG_TIME, Step, build
+from support.streams_takeover import java_instance, python_instance
 
 TRACE = (("trace", b"7"), ("none", None))
 OTHER = (("trace", b"8"),)
@@ -50,31 +48,12 @@ def expected() -> list[list[str | None]]:
     return found
 
 
-@contextmanager
-def in_java(stage: Stage, prefix: str) -> Iterator[None]:
-    command = [*program("StreamsHeaders.java"), stage.bootstrap, prefix]
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    try:
-        yield
-        said, _ = process.communicate(timeout=120)
-        assert said.decode().strip() == "closed"
-    finally:
-        process.kill()
-        process.wait()
+def in_java(stage: Stage, prefix: str) -> AbstractContextManager[None]:
+    return java_instance("StreamsHeaders.java", stage, prefix)
 
 
-@contextmanager
-def in_python(stage: Stage, prefix: str) -> Iterator[None]:
-    made = KafkaStreams(
-        build(prefix),
-        application_id=f"{prefix}app",
-        bootstrap_servers=stage.bootstrap,
-        state_dir=str(stage.folder / f"{prefix}state"),
-    )
-    # Java keeps its state elsewhere: nothing but the changelogs is taken over.
-    made.clean_up()
-    with made:
-        yield
+def in_python(stage: Stage, prefix: str) -> AbstractContextManager[None]:
+    return python_instance(build(prefix), stage, prefix)
 
 
 def send(stage: Stage, topic: str, part: tuple[Step, ...]) -> None:

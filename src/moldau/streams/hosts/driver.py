@@ -8,7 +8,6 @@ from types import TracebackType
 from typing import Any, Generic, TypeVar
 
 from moldau.streams.errors import StreamsError
-from moldau.streams.hosts.settings_keys import HEADERS_FORMAT
 from moldau.streams.machine.definitions import SinkDefinition, SourceDefinition
 from moldau.streams.machine.error_handlers import Handlers
 from moldau.streams.machine.task import Task, TaskSettings
@@ -67,7 +66,6 @@ class TopologyTestDriver:
             processor_wrapper=(config or {}).get("processor.wrapper.class", no_wrapper),
             timestamp_extractor=(config or {}).get("default.timestamp.extractor"),
             persistent_stores=(config or {}).get("default.dsl.store") != "in_memory",
-            stores_with_headers=_has_headers_format(config or {}),
         )
         self._global_task: Task | None = None
         self._global_topics: set[str] = set()
@@ -263,10 +261,6 @@ class TopologyTestDriver:
         trace: TracebackType | None,
     ) -> None:
         self.close()
-
-
-def _has_headers_format(config: Mapping[str, Any]) -> bool:
-    return str(config.get("dsl.store.format")).upper() == HEADERS_FORMAT
 
 
 class TestInputTopic(Generic[K, V]):

@@ -16,7 +16,6 @@ from moldau.client.errors import WakeupError
 from moldau.client.topics import TopicPartition
 from moldau.streams.errors import StreamsError
 from moldau.streams.hosts.settings import StreamsSettings
-from moldau.streams.hosts.settings_keys import HEADERS_FORMAT
 from moldau.streams.machine import progress
 from moldau.streams.machine.definitions import SourceDefinition
 from moldau.streams.machine.error_handlers import Handlers, fail_on_error
@@ -60,9 +59,6 @@ class GlobalStores:
                     config={**settings.values, **settings.given},
                     handlers=_handlers(settings),
                     persistent_stores=settings.values["default.dsl.store"] != "in_memory",
-                    stores_with_headers=(
-                        settings.values["dsl.store.format"].upper() == HEADERS_FORMAT
-                    ),
                 ),
                 collect=_refuse,
             )

@@ -13,8 +13,6 @@ from moldau.config.table import parse_table
 
 AT_LEAST_ONCE = "at_least_once"
 EXACTLY_ONCE = "exactly_once_v2"
-#: The `dsl.store.format` in which stores of tables keep headers.
-HEADERS_FORMAT = "HEADERS"
 
 _TABLE = """\
 acceptable.recovery.lag                       long     10000        m    >=0
@@ -106,6 +104,7 @@ NO_EFFECT: Reasons = {
         "state.cleanup.dir.max.age.ms",
     ),
 }
+
 
 #: Keys that are refused unless they have their default, with what to do instead.
 REFUSED = {

@@ -13,7 +13,6 @@ from moldau.streams.hosts.metering import TaskMeter
 from moldau.streams.hosts.partitioning import default_partition
 from moldau.streams.hosts.planning import changelog_name, topic_name
 from moldau.streams.hosts.settings import StreamsSettings
-from moldau.streams.hosts.settings_keys import HEADERS_FORMAT
 from moldau.streams.hosts.writing import Writer
 from moldau.streams.machine.definitions import Definition, SinkDefinition, SourceDefinition
 from moldau.streams.machine.error_handlers import fail_on_error, goes_on
@@ -54,7 +53,6 @@ class TaskFactory:
         self._directory = directory
         self._cache = cache
         self._persistent_default = settings.values["default.dsl.store"] != "in_memory"
-        self._with_headers = settings.values["dsl.store.format"].upper() == HEADERS_FORMAT
         self._names = _Names(assembly, settings.application_id)
         self._subtopologies = {each.number: each for each in plan.subtopologies}
 
@@ -80,7 +78,6 @@ class TaskFactory:
             processor_wrapper=self._settings.processor_wrapper,
             meter=meter,
             persistent_stores=self._persistent_default,
-            stores_with_headers=self._with_headers,
             partition_of=default_partition,
         )
         changelogs = {each.topic for each in subtopology.changelogs.values() if not each.is_source}

@@ -75,8 +75,6 @@ class TaskSettings:
     state: TaskState | None = None
     #: Whether stores that ask for neither are kept on disk.
     persistent_stores: bool = True
-    #: Whether stores of tables that say neither keep headers: `dsl.store.format=HEADERS`.
-    stores_with_headers: bool = False
     #: The room for record caches, shared with other tasks of a thread; without it none caches.
     cache: RecordCache | None = None
     #: Wraps every processor; Kafka Streams' `processor.wrapper.class`.
@@ -87,6 +85,11 @@ class TaskSettings:
     timestamp_extractor: TimestampExtractor | None = None
     #: The partition of a key's bytes among a number of partitions, for windowed keys.
     partition_of: Callable[[bytes, int], int] | None = None
+
+    @property
+    def stores_with_headers(self) -> bool:
+        """Whether stores of tables that say neither keep headers."""
+        return str(self.config.get("dsl.store.format")).upper() == "HEADERS"
 
     @property
     def partition(self) -> int:

@@ -21,7 +21,7 @@ cdef class HeadersLog(ChangelogWriter):
     cpdef write(self, bytes key, value, long long timestamp, headers)
 
 
-cdef class OwnHeadersLog(ChangelogWriter):
+cdef class OwnHeadersLog(HeadersLog):
     cpdef write(self, bytes key, value, long long timestamp, headers)
 
 

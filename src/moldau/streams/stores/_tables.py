@@ -76,19 +76,16 @@ class HeadersLog(ChangelogWriter):
             self._collect(Produced(topic, key, value, timestamp, context.headers, partition))
 
 
-class OwnHeadersLog(ChangelogWriter):
+class OwnHeadersLog(HeadersLog):
     """Gives a deletion the headers of the input record: values of the store have their own."""
 
     __slots__ = ()
 
     def write(self, key: bytes, value: bytes | None, timestamp: int, headers: Headers) -> None:
-        if self._collect is not None:
-            context = self._runtime.record_context
-            if timestamp < 0:
-                timestamp = max(0, context.timestamp)
-            if value is None:
-                headers = context.headers
-            self._collect(Produced(self._topic, key, value, timestamp, headers, self._partition))
+        if value is None:
+            HeadersLog.write(self, key, value, timestamp, headers)
+        else:
+            ChangelogWriter.write(self, key, value, timestamp, headers)
 
 
 class OtherLog(ChangelogWriter):
