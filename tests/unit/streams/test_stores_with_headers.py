@@ -339,8 +339,10 @@ def test_a_store_without_headers_becomes_one_with_them(tmp_path: Path) -> None:
             pipe(driver, None, 300)
             driver.state_store("timed", headers=True).put("a", "1", 7)
             driver.advance_wall_clock_time(1)
-    with pytest.raises(StreamsError, match=r"store timed has headers on disk.*clean_up"):
-        TopologyTestDriver(first, state=open_state(tmp_path))
+    for _ in range(2):
+        # The state is closed, so that it can be opened again.
+        with pytest.raises(StreamsError, match=r"store timed has headers on disk.*clean_up"):
+            TopologyTestDriver(first, state=open_state(tmp_path))
 
 
 def test_the_setting_finds_the_state_of_the_run_before(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from moldau.streams.errors import StreamsError
 from moldau.streams.records import TaskCore
 from moldau.streams.stores._cache import RecordCache, StoreCache
 from moldau.streams.stores.base import (
@@ -76,6 +77,14 @@ class TaskStores:
             return builder.headers
         return self._headers_default and self._is_persistent(builder) and builder.storage is None
 
+    def _check_format(self, state: TaskState, name: str, *, headers: bool) -> None:
+        try:
+            state.check_format(name, headers=headers)
+        except StreamsError:
+            # No task comes of this, so nobody else closes the state.
+            self.close()
+            raise
+
     def create(
         self,
         builder: StoreBuilder,
@@ -91,7 +100,7 @@ class TaskStores:
             state = self._state
         headers = self.has_headers(builder)
         if state is not None:
-            state.check_format(name, headers=headers)
+            self._check_format(state, name, headers=headers)
         storage: Storage
         if builder.storage is not None:
             storage = builder.storage(name)

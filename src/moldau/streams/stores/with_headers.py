@@ -19,6 +19,8 @@ from moldau.streams.stores._windows import WindowStore
 from moldau.streams.stores.base import ChangelogRecord
 from moldau.streams.stores.formats import session_store_key
 from moldau.streams.stores.kept_headers import (
+    TIME_MAX,
+    TIME_MIN,
     StrippedMap,
     StrippedSegments,
     keep_session,
@@ -83,6 +85,10 @@ class TimestampedKeyValueStoreWithHeaders(TimestampedKeyValueStore):
 
     def write(self, raw: bytes, value: Any, timestamp: int, headers: Headers = ()) -> None:
         """Set the value of a key that is given as bytes."""
+        if not headers and TIME_MIN <= timestamp <= TIME_MAX:
+            # What tables put: the entry is that of a store without headers, which is faster.
+            TimestampedKeyValueStore.write(self, raw, value, timestamp)
+            return
         data = self._values.serialize(self._topic, value)
         headers = tuple(headers)
         kept = None if data is None else keep_timed(data, timestamp, headers)
@@ -103,12 +109,12 @@ class WindowStoreWithHeaders(WindowStore):
 
     def find(self, entry: Entry) -> bytes | None:
         """What a store without headers would keep for a window."""
-        kept = super().find(entry)
+        kept = WindowStore.find(self, entry)
         return None if kept is None else stripped(kept)
 
     def get(self, key: Any, start: int) -> ValueTimestampHeaders[Any] | None:
         """The value of a window with its time and headers, or `None`."""
-        kept = super().find((self.raw_key(key), start, 0))
+        kept = WindowStore.find(self, (self.raw_key(key), start, 0))
         return None if kept is None else self._value(kept)
 
     def _kept(self, data: bytes, timestamp: int, headers: Headers) -> bytes:
@@ -139,6 +145,9 @@ class WindowStoreWithHeaders(WindowStore):
         self, raw: bytes, value: Any, start: int, timestamp: int, headers: Headers = ()
     ) -> None:
         """Set the value of a window whose key is given as bytes."""
+        if not headers and TIME_MIN <= timestamp <= TIME_MAX:
+            WindowStore.write(self, raw, value, start, timestamp)
+            return
         data = self._values.serialize(self._topic, value)
         headers = tuple(headers)
         kept = None if data is None else keep_timed(data, timestamp, headers)
