@@ -15,9 +15,12 @@ from moldau.streams.errors import ProcessingError, StreamsError, TopologyError
 from moldau.streams.machine.context import Processor, ProcessorContext, PunctuationType
 from moldau.streams.machine.error_handlers import (
     DeadLetter,
+    ErrorContext,
     ErrorResponse,
     Handlers,
+    UnwrittenRecord,
     fail_on_error,
+    retry_if_retriable,
     skip_on_error,
 )
 from moldau.streams.machine.extractors import (
@@ -28,6 +31,7 @@ from moldau.streams.machine.extractors import (
 )
 from moldau.streams.machine.lifecycle import State, UncaughtExceptionResponse
 from moldau.streams.machine.position import Position
+from moldau.streams.machine.processor_metrics import ProcessorMetrics
 from moldau.streams.records import (
     AggregationWithHeaders,
     Record,
@@ -78,6 +82,11 @@ from moldau.streams.windows import (
 if TYPE_CHECKING:
     from moldau.streams.hosts.driver import TestInputTopic, TestOutputTopic, TopologyTestDriver
     from moldau.streams.hosts.kafka_streams import KafkaStreams
+    from moldau.streams.hosts.mock_context import (
+        CapturedForward,
+        CapturedPunctuator,
+        MockProcessorContext,
+    )
     from moldau.streams.machine.store_queries import (
         FailureReason,
         KeyQuery,
@@ -100,9 +109,12 @@ __all__ = [
     "PUT_RETURN_CODE_VALID_TO_UNDEFINED",
     "AggregationWithHeaders",
     "BranchedKStream",
+    "CapturedForward",
+    "CapturedPunctuator",
     "CogroupedKStream",
     "DeadLetter",
     "EmitStrategy",
+    "ErrorContext",
     "ErrorResponse",
     "FailureReason",
     "GlobalKTable",
@@ -116,12 +128,14 @@ __all__ = [
     "KeyQuery",
     "ListSerde",
     "Materialized",
+    "MockProcessorContext",
     "MultiVersionedKeyQuery",
     "Position",
     "PositionBound",
     "ProcessingError",
     "Processor",
     "ProcessorContext",
+    "ProcessorMetrics",
     "PunctuationType",
     "QueryResult",
     "RangeQuery",
@@ -150,6 +164,7 @@ __all__ = [
     "TopologyTestDriver",
     "UncaughtExceptionResponse",
     "UnlimitedWindows",
+    "UnwrittenRecord",
     "ValueAndTimestamp",
     "ValueTimestampHeaders",
     "VersionedKeyQuery",
@@ -163,6 +178,7 @@ __all__ = [
     "key_value_store",
     "log_and_skip_on_invalid_timestamp",
     "lru_map",
+    "retry_if_retriable",
     "session_store",
     "skip_on_error",
     "timestamped_key_value_store",
@@ -176,6 +192,7 @@ __all__ = [
 _LATER = {
     "hosts.driver": ("TestInputTopic", "TestOutputTopic", "TopologyTestDriver"),
     "hosts.kafka_streams": ("KafkaStreams",),
+    "hosts.mock_context": ("CapturedForward", "CapturedPunctuator", "MockProcessorContext"),
     "machine.store_queries": (
         "FailureReason",
         "KeyQuery",

@@ -14,7 +14,11 @@ class TopologyError(StreamsError):
         super().__init__(f"Invalid topology: {message}")
 
 
-class ProcessingError(StreamsError):
+class PassedOnError(StreamsError):
+    """Raised while a record is processed and not for a handler: the task, or more, ends by it."""
+
+
+class ProcessingError(PassedOnError):
     """A processor raised an error. `processor` names it; the cause is the error itself."""
 
     def __init__(self, message: str, processor: str) -> None:
@@ -26,7 +30,7 @@ class MissingSourceTopicError(StreamsError):
     """An input topic does not exist."""
 
 
-class TaskMigratedError(StreamsError):
+class TaskMigratedError(PassedOnError):
     """Another member runs the tasks by now: what is not committed is given up."""
 
 
@@ -36,6 +40,14 @@ class CommitPutOffError(StreamsError):
 
 class InvalidStateStoreError(StreamsError):
     """A store cannot be queried here or now: it does not exist, or is not open."""
+
+
+class InvalidStateStorePartitionError(InvalidStateStoreError):
+    """A partition of a store was asked for that this instance does not have."""
+
+
+class StreamsStoppedError(InvalidStateStoreError):
+    """Stores cannot be queried after the application has stopped."""
 
 
 class StreamsNotStartedError(InvalidStateStoreError):

@@ -120,6 +120,38 @@ def test_state_is_restored_without_the_local_copy(stage: Stage) -> None:
     assert running.state is State.NOT_RUNNING
 
 
+def test_restoring_that_ends_early_is_told(stage: Stage) -> None:
+    prefix = f"{stage.new_id()}-"
+    stage.create([f"{prefix}text", f"{prefix}counts"])
+    told: list[tuple[str, int]] = []
+
+    class Listener:
+        def on_restore_start(self, partition: Any, store: str, start: int, end: int) -> None:
+            pass
+
+        def on_batch_restored(self, partition: Any, store: str, end: int, count: int) -> None:
+            for thread in again.threads:
+                thread.stop()
+
+        def on_restore_end(self, partition: Any, store: str, total: int) -> None:
+            told.append(("complete", total))
+
+        def on_restore_suspended(self, partition: Any, store: str, total: int) -> None:
+            told.append((store, total))
+
+    send_lines(stage, f"{prefix}text", LINES)
+    total = sum(recomputed(LINES).values())
+    with streams(stage, word_count(prefix), f"{prefix}app") as running:
+        updates(stage.bootstrap, f"{prefix}counts", 1, total)
+    again = streams(stage, word_count(prefix), f"{prefix}app", restore_consumer_max_poll_records=1)
+    again.clean_up()
+    again.set_global_state_restore_listener(Listener())
+    with again:
+        eventually(lambda: not again.threads, what="the thread stops")
+    assert running.state is State.NOT_RUNNING
+    assert told == [("counts", 1)]
+
+
 def test_all_stores_of_a_task_are_restored(stage: Stage) -> None:
     prefix = f"{stage.new_id()}-"
     stage.create([f"{prefix}in", f"{prefix}out"])
@@ -307,6 +339,12 @@ def test_threads_and_clients_are_known(stage: Stage) -> None:
         offsets = [task.committed_offsets for task in thread.active_tasks]
         ends = {key: offset for each in offsets for key, offset in each.items()}
         assert sum(offset for key, offset in ends.items() if key.topic == f"{prefix}text") > 0
+        assert all(
+            task.end_offsets[key] >= offset
+            for task in thread.active_tasks
+            for key, offset in task.committed_offsets.items()
+        )
+        assert {task.time_current_idling_started for task in thread.active_tasks} == {None}
         # This broker wants no metrics of clients, so they have no ids.
         with pytest.raises(UnsupportedVersionError):
             running.client_instance_ids(timeout=30)

@@ -27,7 +27,7 @@ from moldau.streams import (
     Window,
     Windowed,
 )
-from moldau.streams.errors import InvalidStateStoreError
+from moldau.streams.errors import InvalidStateStoreError, InvalidStateStorePartitionError
 from moldau.streams.hosts.query_server import QueryServer
 from support.ports import free_port
 from support.streams_embedded import Stage
@@ -122,11 +122,40 @@ def owner(two: Two, key: str) -> KafkaStreams:
     )
 
 
+def read_in_order(two: Two) -> None:
+    """Backwards and by ranges of keys, in each instance and in one partition alone."""
+    for each in two.streams:
+        for partition in each.store("counts").partitions:
+            counts = each.store("counts", partitions=[partition])
+            assert counts.reverse_all() == counts.all()[::-1]
+            assert counts.reverse_range("key1", "key5") == counts.range("key1", "key5")[::-1]
+            windows = each.store("windowed", partitions=[partition])
+            assert windows.backward_all() == windows.all()[::-1]
+            assert windows.backward_fetch_all(0, 999) == windows.fetch_all(0, 999)[::-1]
+            some = windows.fetch_range("key1", "key5", 0, 9_999)
+            assert windows.backward_fetch_range("key1", "key5", 0, 9_999) == some[::-1]
+            assert {row[0].key for row in some} == {key for key, _ in counts.range("key1", "key5")}
+            key = counts.all()[0][0]
+            assert windows.backward_fetch(key, 0, 9_999) == windows.fetch(key, 0, 9_999)[::-1]
+            sessions = each.store("sessions", partitions=[partition])
+            assert sessions.fetch(key) == sessions.find_sessions(key, 0, 9_999)
+            assert len(sessions.fetch(key)) == 2
+            assert sessions.backward_fetch(key) == sessions.fetch(key)[::-1]
+            late = sessions.backward_find_sessions(key, 0, 9_999)
+            assert late == sessions.backward_fetch(key)
+            bounds = key, key, 0, 9_999
+            assert sessions.find_sessions_range(*bounds) == sessions.fetch(key)
+            assert sessions.backward_find_sessions_range(*bounds) == late
+        with pytest.raises(InvalidStateStorePartitionError, match="partition 9"):
+            each.store("counts", partitions=[9]).get("key1")
+
+
 def test_stores_are_read_where_they_are(two: Two) -> None:
     for key in KEYS:
         assert owner(two, key).store("counts").get(key) == (3, 1500)
     rows = [row for each in two.streams for row in each.store("counts").all()]
     assert sorted(rows) == sorted((key, (3, 1500)) for key in KEYS)
+    read_in_order(two)
     one = owner(two, "key7").store("counts")
     assert one.range("key7", "key7") == [("key7", (3, 1500))]
     assert one.prefix_scan(b"key7") == [("key7", (3, 1500))]

@@ -32,6 +32,10 @@ from moldau.streams import (
 )
 from moldau.streams.errors import InvalidStateStoreError
 from moldau.streams.machine.store_queries import Query, answer
+from moldau.streams.records import TaskCore
+from moldau.streams.serdes import LONG, STRING
+from moldau.streams.stores._cache import RecordCache, StoreCache
+from moldau.streams.stores.key_value import KeyValueStore, TimestampedKeyValueStore
 
 HERE = Position({"in": {0: 7}})
 
@@ -167,3 +171,27 @@ def test_one_partition_has_the_answer_for_a_key() -> None:
     assert StateQueryResult(partition_results={0: none}).only_partition_result is None
     with pytest.raises(InvalidStateStoreError):
         _ = StateQueryResult(partition_results={0: some, 1: some}).only_partition_result
+
+
+def test_a_query_may_skip_what_waits_for_a_commit() -> None:
+    cache = StoreCache(RecordCache(10_000), TaskCore(0))
+    plain = KeyValueStore("plain", STRING, LONG, cache=cache)
+    plain.put("a", 1)
+    cache.flush()
+    plain.put("a", 2)
+    plain.put("b", 3)
+
+    def found(query: Query, store: Any) -> Any:
+        return answer(query, store, 0, HERE, PositionBound()).result
+
+    assert found(KeyQuery("a"), plain) == 2
+    assert found(KeyQuery("a", skip_cache=True), plain) == 1
+    assert found(KeyQuery("b", skip_cache=True), plain) is None
+    cache = StoreCache(RecordCache(10_000), TaskCore(0))
+    table = TimestampedKeyValueStore("table", STRING, LONG, cache=cache)
+    table.put("a", 1, 5)
+    cache.flush()
+    table.put("a", 2, 6)
+    assert found(TimestampedKeyQuery("a"), table) == (2, 6)
+    assert found(TimestampedKeyQuery("a", skip_cache=True), table) == (1, 5)
+    assert found(KeyQuery("a", skip_cache=True), table) == 1

@@ -14,10 +14,12 @@ from moldau.streams import (
     AggregationWithHeaders,
     KeyQuery,
     Materialized,
+    MockProcessorContext,
     Position,
     PositionBound,
     Processor,
     RangeQuery,
+    Record,
     SessionWindows,
     SlidingWindows,
     StoreBuilder,
@@ -39,7 +41,8 @@ from moldau.streams import (
     window_store,
 )
 from moldau.streams.machine.store_queries import answer
-from moldau.streams.records import Headers
+from moldau.streams.records import Headers, TaskCore
+from moldau.streams.stores._cache import RecordCache, StoreCache
 from moldau.streams.stores.base import StoreContext
 from moldau.streams.stores.disk import open_state
 from moldau.streams.stores.formats import header_bytes, read_header_bytes
@@ -392,6 +395,26 @@ class Look(Processor):
     def process(self, record: Any) -> None:
         found = self.context.state_store("rates").get("a")
         self.context.forward(record.with_headers(found.headers))
+
+
+def test_a_query_without_the_cache_finds_what_was_there_before() -> None:
+    core = TaskCore(0)
+    store = timed(cache=StoreCache(RecordCache(1_000_000), core))
+    store.put("a", "1", 5, TRACE)
+    store.flush()
+    store.put("a", "2", 6, TRACE)
+    for skip_cache, expected in ((True, ("1", 5)), (False, ("2", 6))):
+        query = TimestampedKeyQuery("a", skip_cache=skip_cache)
+        assert answer(query, store, 0, Position(), PositionBound()).result == expected
+
+
+def test_a_processor_is_tested_alone_with_such_a_store() -> None:
+    context = MockProcessorContext()
+    context.add_state_store(timestamped_key_value_store("last", headers=True, **TEXT))
+    processor = Last()
+    processor.init(context)
+    processor.process(Record("a", "1", 1, TRACE))
+    assert context.state_store("last").get("a") == ("1", 1, TRACE)
 
 
 @pytest.mark.parametrize("is_global", [False, True])

@@ -17,6 +17,7 @@ from moldau.client.producer._batch import DeliveryCallback, RecordFuture
 from moldau.client.producer._send_path import Outgoing
 from moldau.client.producer.at_exit import close_with_loop
 from moldau.client.producer.core import ProducerCore
+from moldau.client.producer.failures import FailureListener
 from moldau.client.producer.settings import producer_settings
 from moldau.client.topics import OffsetsLike, PartitionInfo
 
@@ -183,6 +184,14 @@ class AsyncProducer:
         >>> producer.unregister_metric_from_subscription(metric)
         """
         self._core.unregister_metric_from_subscription(metric)
+
+    def watch_failures(self, listener: FailureListener | None) -> None:
+        """Call `listener(partition, error)` for each batch that fails, and each record that is not
+        taken on: where the producer sends, before futures and callbacks know.
+
+        >>> producer.watch_failures(lambda partition, error: print(partition, error))
+        """
+        self._core.failures.listener = listener
 
     # Transactions.
 

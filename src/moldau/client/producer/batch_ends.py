@@ -13,6 +13,7 @@ from moldau.client.metrics import ProducerMetrics
 from moldau.client.producer._batch import Outcome, ProducerBatch
 from moldau.client.producer.accumulator import Accumulator
 from moldau.client.producer.delivery import finish
+from moldau.client.producer.failures import FailedSends
 from moldau.client.producer.machine.produce import PartitionAnswer
 from moldau.client.producer.machine.transactions import TransactionManager
 from moldau.client.producer.settings import ProducerSettings
@@ -34,12 +35,14 @@ class BatchEnds:
         accumulator: Accumulator,
         transactions: TransactionManager | None,
         metrics: ProducerMetrics,
+        failures: FailedSends,
     ) -> None:
         self._settings = settings
         self._cluster = cluster
         self._accumulator = accumulator
         self._txn = transactions
         self._metrics = metrics
+        self._failures = failures
 
     def on_lost(self, batches: list[ProducerBatch], error: KafkaError) -> None:
         """No response, or one that cannot be read: each batch is tried again or fails."""
@@ -125,7 +128,7 @@ class BatchEnds:
     ) -> None:
         if batch.is_settled:
             return
-        self._metrics.failed(batch.queue.topic, batch.record_count)
+        self._failures.add(batch.queue.key, batch.record_count, error)
         if self._txn is not None:
             try:
                 self._txn.sequences.on_failed(batch, error, adjust=adjust)
@@ -177,5 +180,5 @@ class BatchEnds:
         """Fail a batch for an error that is known already and concerns more than this batch."""
         batch.queue.sequences.remove(batch)
         if not batch.is_settled:
-            self._metrics.failed(batch.queue.topic, batch.record_count)
+            self._failures.add(batch.queue.key, batch.record_count, error)
             self._settle(batch, Outcome(error=error))

@@ -13,6 +13,7 @@ from uuid import UUID
 from moldau.client.errors import KafkaError, KafkaTimeoutError
 from moldau.client.metrics import KafkaMetric, MetricName
 from moldau.client.producer.blocking_base import BlockingProducer
+from moldau.client.producer.failures import FailureListener
 from moldau.client.topics import OffsetsLike, PartitionInfo
 
 if TYPE_CHECKING:
@@ -70,6 +71,14 @@ class Producer(BlockingProducer):
         >>> producer.unregister_metric_from_subscription(metric)
         """
         self._core.unregister_metric_from_subscription(metric)
+
+    def watch_failures(self, listener: FailureListener | None) -> None:
+        """Call `listener(partition, error)` for each batch that fails, and each record that is not
+        taken on: where the producer sends, before futures and callbacks know.
+
+        >>> producer.watch_failures(lambda partition, error: print(partition, error))
+        """
+        self._core.failures.listener = listener
 
     @contextmanager
     def transaction(self) -> Iterator[Self]:

@@ -36,6 +36,7 @@ from moldau.client.producer._batch import RecordFuture, failed_future
 from moldau.client.producer._send_path import Outgoing, SendPath
 from moldau.client.producer.accumulator import Accumulator
 from moldau.client.producer.delivery import tell
+from moldau.client.producer.failures import FailedSends
 from moldau.client.producer.machine.queues import AccumulatorLimits, PartitionQueue
 from moldau.client.producer.machine.transactions import TransactionManager
 from moldau.client.producer.memory_wait import MemoryWait
@@ -83,8 +84,14 @@ class ProducerCore:
             random=self.cluster.random,
             gate=None if self.transactions is None else self.transactions.sequences,
         )
+        self.failures = FailedSends(self.metrics)
         self.sender = Sender(
-            settings, self.cluster, self.accumulator, self.transactions, self.metrics
+            settings,
+            self.cluster,
+            self.accumulator,
+            self.transactions,
+            self.metrics,
+            self.failures,
         )
         #: How many records were not acknowledged when it was closed.
         self.lost_at_close = 0
@@ -199,7 +206,7 @@ class ProducerCore:
             self.interceptors.tell("on_acknowledgement", None, error)
             raise error
         partition = -1 if outgoing.partition is None else outgoing.partition
-        self.metrics.failed(outgoing.topic, 1)
+        self.failures.add(TopicPartition(outgoing.topic, partition), 1, error)
         future = failed_future(PartitionQueue(outgoing.topic, partition, None), error)
         if outgoing.on_delivery is not None:
             tell(outgoing.on_delivery, future)

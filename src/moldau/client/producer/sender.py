@@ -29,6 +29,7 @@ from moldau.client.metrics import ProducerMetrics
 from moldau.client.producer._batch import ProducerBatch
 from moldau.client.producer.accumulator import Accumulator
 from moldau.client.producer.batch_ends import BatchEnds
+from moldau.client.producer.failures import FailedSends
 from moldau.client.producer.machine.produce import (
     PartitionAnswer,
     ProduceAnswer,
@@ -60,13 +61,14 @@ class Sender:
         accumulator: Accumulator,
         transactions: TransactionManager | None,
         metrics: ProducerMetrics,
+        failures: FailedSends,
     ) -> None:
         self._settings = settings
         self._metrics = metrics
         self._cluster = cluster
         self._accumulator = accumulator
         self._txn = transactions
-        self._ends = BatchEnds(settings, cluster, accumulator, transactions, metrics)
+        self._ends = BatchEnds(settings, cluster, accumulator, transactions, metrics, failures)
         self._shell: TransactionShell | None = None
         self._nodes = UsableNodes(cluster, settings.max_in_flight, self.wake_now)
         self._loop: asyncio.AbstractEventLoop | None = None

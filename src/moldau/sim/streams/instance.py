@@ -34,6 +34,7 @@ from moldau.streams.hosts.thread_metrics import ThreadMetrics
 from moldau.streams.hosts.writing import Writer
 from moldau.streams.machine.lifecycle import ThreadState, UncaughtExceptionResponse
 from moldau.streams.machine.placement import Placed
+from moldau.streams.machine.processor_metrics import ProcessorMetrics
 from moldau.streams.stores._cache import RecordCache
 
 
@@ -127,7 +128,7 @@ class SimInstance:
             raise StreamsError("the instance has not started")
         return self._admin
 
-    def factory(self, writer: Writer) -> TaskFactory:
+    def factory(self, writer: Writer, metrics: Callable[[], ProcessorMetrics]) -> TaskFactory:
         bytes_max = self.settings.cache_max_bytes
         return TaskFactory(
             self._topology.assembly,
@@ -137,6 +138,7 @@ class SimInstance:
             {},
             self._states,
             RecordCache(bytes_max) if bytes_max else None,
+            metrics,
         )
 
     def thread_metrics(self, name: str, state: Callable[[], str]) -> ThreadMetrics:

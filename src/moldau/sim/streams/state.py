@@ -53,6 +53,9 @@ class SimStates:
         durable = self._tasks.setdefault(task_id, _Durable())
         return SimState(durable, self._process, self._random)
 
+    def folder_of(self, task_id: TaskId) -> None:
+        """There are no folders."""
+
     def delete_task(self, task_id: TaskId) -> None:
         if self._process.alive:
             self._tasks.pop(task_id, None)

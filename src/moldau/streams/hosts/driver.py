@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Mapping
+from functools import cached_property
+from time import monotonic_ns
 from types import TracebackType
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from moldau.streams.errors import StreamsError
-from moldau.streams.machine.definitions import SinkDefinition, SourceDefinition
+from moldau.streams.hosts.driver_meter import DriverMeter
+from moldau.streams.hosts.metering import TaskMeter
+from moldau.streams.machine.definitions import Definition, SinkDefinition, SourceDefinition
 from moldau.streams.machine.error_handlers import Handlers
+from moldau.streams.machine.surroundings import Surroundings
 from moldau.streams.machine.task import Task, TaskSettings
 from moldau.streams.machine.topic_queues import TopicQueues
 from moldau.streams.machine.wrappers import no_wrapper
@@ -19,6 +24,11 @@ from moldau.streams.stores._cache import RecordCache
 from moldau.streams.stores.base import TaskState
 from moldau.streams.stores.with_headers import with_or_without_headers
 from moldau.streams.topology.topology import Topology
+from moldau.streams.windows import Duration, millis
+
+if TYPE_CHECKING:
+    from moldau.client.metrics import KafkaMetric, MetricName
+    from moldau.streams.hosts.driver_metrics import DriverMetrics
 
 CACHE_BYTES = "statestore.cache.max.bytes"
 CACHE_BYTES_DEFAULT = 10 * 1024 * 1024
@@ -55,6 +65,10 @@ class TopologyTestDriver:
         self._waiting = TopicQueues()
         self._offsets: dict[str, int] = {}
         self._produced: list[Produced] = []
+        level = str((config or {}).get("metrics.recording.level", "INFO"))
+        self._meter = DriverMeter(
+            TaskMeter(is_debug=level.upper() != "INFO", topic_name=self._topic_name)
+        )
         topology.set_default_serdes(key=default_key_serde, value=default_value_serde)
         settings = TaskSettings(
             application_id=application_id,
@@ -72,30 +86,39 @@ class TopologyTestDriver:
         groups = self._assembly.groups()
         of_globals = [name for group in groups if self._assembly.is_global(group) for name in group]
         if of_globals:
-            nodes = [self._assembly.nodes[name] for name in of_globals]
-            self._global_task = Task(
-                nodes, self._assembly.global_stores, settings, self._produced.append
-            )
-            self._global_task.initialize()
-            self._global_topics = {
-                topic
-                for node in nodes
-                if isinstance(node, SourceDefinition)
-                for topic in node.topics
-            }
+            self._run_globals([self._assembly.nodes[name] for name in of_globals], settings)
         settings.state = state
+        settings.meter = self._meter.tasks
+        settings.surroundings = Surroundings(
+            key_serde=self._assembly.default_key_serde,
+            value_serde=self._assembly.default_value_serde,
+            metrics=lambda: self._measured.own,
+        )
         settings.cache = RecordCache(int(settings.config.get(CACHE_BYTES, CACHE_BYTES_DEFAULT)))
         rest = [name for name in self._assembly.nodes if name not in set(of_globals)]
+        self._definitions = [self._assembly.nodes[name] for name in rest]
         self._task = Task(
-            [self._assembly.nodes[name] for name in rest],
+            self._definitions,
             self._assembly.stores,
             settings,
             self._produced.append,
             self._global_task.stores if self._global_task is not None else None,
             wall_clock_ms=wall_clock_ms,
         )
+        logs = self._task.changelogs()
+        self._changelogs = frozenset(each.topic for each in logs if not each.is_source)
         self._task.initialize()
         self._work()
+
+    def _run_globals(self, nodes: list[Definition], settings: TaskSettings) -> None:
+        """Global stores have a task of their own, which reads their topics."""
+        self._global_task = Task(
+            nodes, self._assembly.global_stores, settings, self._produced.append
+        )
+        self._global_task.initialize()
+        self._global_topics = {
+            topic for node in nodes if isinstance(node, SourceDefinition) for topic in node.topics
+        }
 
     def _topic_name(self, topic: str) -> str:
         if topic in self._assembly.internal_topics:
@@ -177,14 +200,32 @@ class TopologyTestDriver:
         other = 0 if self._global_task is None else self._global_task.dropped
         return self._task.dropped + other
 
+    # Metrics. Their modules are imported by the first look: most tests take none.
+
+    @cached_property
+    def _measured(self) -> DriverMetrics:
+        from moldau.streams.hosts.driver_metrics import DriverMetrics
+
+        return DriverMetrics(self._task, self._definitions, self._meter)
+
+    def metrics(self) -> Mapping[MetricName, KafkaMetric]:
+        """The metrics of the task, by Kafka's names, and those that processors have added.
+
+        `config={"metrics.recording.level": "DEBUG"}` also records those of tasks and stores.
+        """
+        self._measured.update()
+        return self._measured.registry.metrics()
+
     # Time and work.
 
-    def advance_wall_clock_time(self, milliseconds: int) -> None:
+    def advance_wall_clock_time(self, duration: Duration) -> None:
         """Move the wall clock, which fires punctuations, and commit."""
-        if milliseconds < 0:
+        if millis(duration) < 0:
             raise ValueError("Sleep ms cannot be negative.")
-        self._wall_clock_ms += milliseconds
-        self._task.punctuate_wall_clock(self._wall_clock_ms)
+        self._wall_clock_ms += millis(duration)
+        started = monotonic_ns()
+        if self._task.punctuate_wall_clock(self._wall_clock_ms):
+            self._meter.punctuated(monotonic_ns() - started)
         self._commit()
         self._work()
 
@@ -217,7 +258,11 @@ class TopologyTestDriver:
         """Until nothing is left: the record with the smallest timestamp first."""
         self._capture()
         while (record := self._waiting.take()) is not None:
+            started = monotonic_ns()
             self._process(self._task, record)
+            spent_ns = monotonic_ns() - started
+            latest_ms = self._task.stream_time_ms
+            self._meter.consumed(record, spent_ns, self._wall_clock_ms, latest_ms)
             self._task.punctuate_stream_time()
             self._commit()
             self._capture()
@@ -229,6 +274,8 @@ class TopologyTestDriver:
     def _capture(self) -> None:
         produced, self._produced[:] = list(self._produced), []
         for record in produced:
+            if record.topic not in self._changelogs:
+                self._meter.produced(record)
             self._outputs.setdefault(record.topic, deque()).append(record)
             self._enqueue(record)
 
@@ -287,11 +334,14 @@ class TestInputTopic(Generic[K, V]):
         self._time_ms = start_timestamp
         self._advance_ms = auto_advance_ms
 
-    def advance_time(self, milliseconds: int) -> None:
+    def __repr__(self) -> str:
+        return f"<TestInputTopic {self._topic}>"
+
+    def advance_time(self, duration: Duration) -> None:
         """Move the time of records that name none: topic.advance_time(1000)."""
-        if milliseconds < 0:
+        if millis(duration) < 0:
             raise ValueError("advance must be positive")
-        self._time_ms += milliseconds
+        self._time_ms += millis(duration)
 
     def pipe_input(
         self,
@@ -356,6 +406,9 @@ class TestOutputTopic(Generic[K, V]):
         self._topic = topic
         self._keys = key_serde
         self._values = value_serde
+
+    def __repr__(self) -> str:
+        return f"<TestOutputTopic {self._topic}, {self.queue_size()} records>"
 
     def is_empty(self) -> bool:
         """Whether nothing is left to read."""

@@ -1,13 +1,28 @@
-"""Where a partition is begun that has no committed offset, as its source says."""
+"""Where partitions are read from: their committed offsets, or where their source says."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from moldau.client import Consumer
-from moldau.client.topics import TopicPartition
+from moldau.client.topics import OffsetAndMetadata, TopicPartition
 from moldau.config.durations import parse_duration_ms
 from moldau.streams.errors import StreamsError
+
+
+def seek_all(
+    consumer: Consumer[Any, Any],
+    committed: Mapping[TopicPartition, OffsetAndMetadata | None],
+    policy_of: Callable[[str], str | None],
+    now_ms: int,
+) -> None:
+    """Seek to the committed offsets; where there is none, to where the source of a topic says."""
+    for key, offset in sorted(committed.items()):
+        if offset is None:
+            begin(consumer, key, policy_of(key.topic), now_ms)
+        else:
+            consumer.seek(key, offset)
 
 
 def begin(

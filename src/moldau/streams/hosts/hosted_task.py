@@ -51,8 +51,8 @@ class Times:
     count: int = 0
     oldest: int = 0
     newest: int = 0
-    mean: int = 0
-    stream_time: int = 0
+    mean: float = 0
+    stream_time: float = 0
     topics: tuple[str, ...] = ()
 
 
@@ -95,6 +95,8 @@ class HostedTask:
         self.times = Times()
         #: The offsets of the inputs that are committed.
         self.committed: dict[TopicPartition, int] = {}
+        #: Where the inputs ended, as far as this is known.
+        self.end_offsets: dict[TopicPartition, int] = {}
         #: How far the input was processed, for queries.
         self.position = Position()
         self._single = next(iter(partitions)) if len(partitions) == 1 else None
@@ -129,10 +131,13 @@ class HostedTask:
         self.task.initialize(self._committed)
         self.stage = Stage.RUNNING
 
-    def add(self, key: TopicPartition, records: Records, next_offset: int | None) -> bool:
-        """Buffer fetched records; whether the partition is to be paused."""
+    def add(
+        self, key: TopicPartition, records: Records, next_offset: int | None, lag: int | None
+    ) -> bool:
+        """Buffer fetched records, `lag` before the end; whether the partition is to be paused."""
         if next_offset is not None:
             self._fetched[key] = next_offset
+            self.end_offsets[key] = next_offset + (lag or 0)
         elif records:
             self._fetched[key] = records[-1].offset + 1
         return self.inputs.add(key, records)
@@ -202,6 +207,22 @@ class HostedTask:
             if log.partition in ends:
                 offsets[log.store] = log.position = ends[log.partition]
         self.task.committed(offsets)
+
+    @property
+    def changelog_offset(self) -> int:
+        """How far its changelogs are restored or written, all together."""
+        return sum(log.position for log in self.logs if not log.is_source)
+
+    @property
+    def is_restoring(self) -> bool:
+        """Whether it waits for its stores."""
+        return self.stage in (Stage.CREATED, Stage.RESTORING)
+
+    def writes_to(self, partitions: Iterable[TopicPartition]) -> bool:
+        """Whether records of these partitions may be its own: of its changelogs, or of topics."""
+        own = {log.partition for log in self.logs if not log.is_source}
+        topics = {topic for topic, count in self.meter.produced.items() if count[0]}
+        return any(each in own or each.topic in topics for each in partitions)
 
     def checkpoint(self) -> None:
         """All is committed: make the stores on disk durable now."""

@@ -34,6 +34,7 @@ from moldau.streams.machine.lifecycle import (
     UncaughtExceptionResponse,
 )
 from moldau.streams.machine.placement import Placed
+from moldau.streams.machine.processor_metrics import ProcessorMetrics
 from moldau.streams.stores._cache import RecordCache
 from moldau.streams.topology.topology import Topology
 
@@ -218,7 +219,7 @@ class Instance:
     def is_identity_lasting(self) -> bool:
         return self.directory.is_identity_lasting
 
-    def factory(self, writer: Writer) -> TaskFactory:
+    def factory(self, writer: Writer, metrics: Callable[[], ProcessorMetrics]) -> TaskFactory:
         stores = {} if self._global is None else self._global.stores
         bytes_max = self.settings.cache_max_bytes // max(1, self.settings.num_stream_threads)
         return TaskFactory(
@@ -229,6 +230,7 @@ class Instance:
             stores,
             self.directory,
             RecordCache(bytes_max) if bytes_max else None,
+            metrics,
         )
 
     def thread_metrics(self, name: str, state: Callable[[], str]) -> ThreadMetrics:
@@ -238,6 +240,7 @@ class Instance:
             time.time_ns() // 1_000_000,
             process_id=self.process_id,
             state=state,
+            is_debug=self.settings.is_debug,
         )
 
     def on_thread_state(self, thread: StreamThread, state: ThreadState) -> None:

@@ -18,7 +18,8 @@ from moldau.streams.errors import StreamsError
 from moldau.streams.hosts.instance import Instance, UncaughtExceptionHandler
 from moldau.streams.hosts.restoring import RestoreListener, StandbyUpdateListener
 from moldau.streams.hosts.settings import StreamsSettings
-from moldau.streams.hosts.stream_thread import StreamThread, ThreadMetadata
+from moldau.streams.hosts.stream_thread import StreamThread
+from moldau.streams.hosts.thread_metadata import ThreadMetadata
 from moldau.streams.machine.lifecycle import NOT_STARTED, State, StateListener
 from moldau.streams.serdes import SerdeLike
 from moldau.streams.topology.topology import Topology

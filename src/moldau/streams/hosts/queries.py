@@ -11,7 +11,11 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from moldau.client.topics import TopicPartition
-from moldau.streams.errors import InvalidStateStoreError, UnknownStateStoreError
+from moldau.streams.errors import (
+    InvalidStateStoreError,
+    InvalidStateStorePartitionError,
+    UnknownStateStoreError,
+)
 from moldau.streams.hosts.administration import Administration
 from moldau.streams.hosts.hosted_task import HostedTask, Stage
 from moldau.streams.hosts.partitioning import default_partition
@@ -126,8 +130,14 @@ class LocalStore:
             return read(with_or_without_headers(store, headers=self._headers))
 
         found = self._queries.read(self._name, read_shown, stale=self._stale)
-        wanted = self._partitions
-        return [found[each] for each in sorted(found) if wanted is None or each in wanted]
+        if self._partitions is None:
+            return [found[each] for each in sorted(found)]
+        for each in self._partitions:
+            if each not in found:
+                raise InvalidStateStorePartitionError(
+                    f"The specified partition {each} for store {self._name} does not exist."
+                )
+        return [found[each] for each in sorted(set(self._partitions))]
 
     @property
     def partitions(self) -> frozenset[int]:
@@ -152,6 +162,10 @@ class LocalStore:
         """The entries from `start` to `end`, both included, in the order of each partition."""
         return self._together(lambda store: store.range(start, end))
 
+    def reverse_range(self, start: Any = None, end: Any = None) -> list[Any]:
+        """The same, the last first."""
+        return self._together(lambda store: store.reverse_range(start, end))
+
     def prefix_scan(self, prefix: bytes) -> list[Any]:
         """The entries whose key's bytes start with `prefix`."""
         return self._together(lambda store: store.prefix_scan(prefix))
@@ -160,17 +174,60 @@ class LocalStore:
         """All entries."""
         return self._together(lambda store: store.all())
 
-    def fetch(self, key: Any, low: int, high: int) -> list[Any]:
-        """The windows of a key that start from `low` to `high`."""
-        return self._together(lambda store: store.fetch(key, low, high))
+    def reverse_all(self) -> list[Any]:
+        """The same, the last of each partition first."""
+        return self._together(lambda store: store.reverse_all())
+
+    def backward_all(self) -> list[Any]:
+        """All windows, the last of each partition first."""
+        return self._together(lambda store: store.backward_all())
+
+    def fetch(self, key: Any, *between: int) -> list[Any]:
+        """The windows of a key that start from one time to another: fetch("a", 0, 9_000); the
+        sessions of a key: fetch("a")."""
+        return self._together(lambda store: store.fetch(key, *between))
+
+    def backward_fetch(self, key: Any, *between: int) -> list[Any]:
+        """The same, the last first."""
+        return self._together(lambda store: store.backward_fetch(key, *between))
+
+    def fetch_range(self, key_from: Any, key_to: Any, *between: int) -> list[Any]:
+        """The same of a range of keys, both included; without a bound all on that side."""
+        return self._together(lambda store: store.fetch_range(key_from, key_to, *between))
+
+    def backward_fetch_range(self, key_from: Any, key_to: Any, *between: int) -> list[Any]:
+        """The same, the last of each partition first."""
+        return self._together(lambda store: store.backward_fetch_range(key_from, key_to, *between))
 
     def fetch_all(self, low: int, high: int) -> list[Any]:
         """The windows of all keys that start from `low` to `high`."""
         return self._together(lambda store: store.fetch_all(low, high))
 
+    def backward_fetch_all(self, low: int, high: int) -> list[Any]:
+        """The same, the last of each partition first."""
+        return self._together(lambda store: store.backward_fetch_all(low, high))
+
     def find_sessions(self, key: Any, end_min: int, start_max: int) -> list[Any]:
         """The sessions of a key that end at `end_min` or later and start by `start_max`."""
         return self._together(lambda store: store.find_sessions(key, end_min, start_max))
+
+    def backward_find_sessions(self, key: Any, end_min: int, start_max: int) -> list[Any]:
+        """The same, the last first."""
+        return self._together(lambda store: store.backward_find_sessions(key, end_min, start_max))
+
+    def find_sessions_range(
+        self, key_from: Any, key_to: Any, end_min: int, start_max: int
+    ) -> list[Any]:
+        """The same of a range of keys, both included; without a bound all on that side."""
+        bounds = key_from, key_to, end_min, start_max
+        return self._together(lambda store: store.find_sessions_range(*bounds))
+
+    def backward_find_sessions_range(
+        self, key_from: Any, key_to: Any, end_min: int, start_max: int
+    ) -> list[Any]:
+        """The same, the last of each partition first."""
+        bounds = key_from, key_to, end_min, start_max
+        return self._together(lambda store: store.backward_find_sessions_range(*bounds))
 
     def approximate_num_entries(self) -> int:
         """How many entries there are."""

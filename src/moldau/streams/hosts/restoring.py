@@ -24,7 +24,11 @@ FOLLOWED = -1
 
 
 class RestoreListener(Protocol):
-    """What an application implements to follow the restoring of its stores."""
+    """What an application implements to follow the restoring of its stores.
+
+    It may also have `on_restore_suspended(partition, store, total)` (KIP-869): the task was closed
+    before its store was complete, and another thread or instance goes on.
+    """
 
     def on_restore_start(
         self, partition: TopicPartition, store: str, start: int, end: int
@@ -132,9 +136,15 @@ class Restorer:
                     standby_listener.on_update_suspended(
                         log.partition, log.store, log.position, self._last(log), reason
                     )
+                self._suspend(log)
                 del self._logs[log.partition]
                 del self._tasks[log.partition]
         self._assign()
+
+    def _suspend(self, log: StoreLog) -> None:
+        """The changelog of an active task is no longer read."""
+        if log.end != FOLLOWED:
+            self._tell("on_restore_suspended", log, self._restored.pop(log.partition, 0))
 
     def poll(self, timeout: float) -> list[HostedTask]:
         """Restore what has arrived; the active tasks that are complete now."""
@@ -255,11 +265,16 @@ class Restorer:
         return log.position + (lag or 0)
 
     def _tell(self, what: str, log: StoreLog, *arguments: int) -> None:
-        listener = self._listener()
-        if listener is not None:
-            getattr(listener, what)(log.partition, log.store, *arguments)
+        # Listeners that were written before KIP-869 have no method for what is suspended.
+        told = getattr(self._listener(), what, None)
+        if told is not None:
+            told(log.partition, log.store, *arguments)
 
     def close(self) -> None:
+        for log in self._logs.values():
+            self._suspend(log)
+        self._logs.clear()
+        self._tasks.clear()
         if self._consumer is not None:
             self._consumer.close()
             self._consumer = None

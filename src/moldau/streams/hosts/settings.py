@@ -25,7 +25,12 @@ from moldau.streams.hosts.settings_keys import (
     STREAMS_KEYS,
 )
 from moldau.streams.machine.definitions import TimestampExtractor
-from moldau.streams.machine.error_handlers import Handlers, fail_on_error, skip_on_error
+from moldau.streams.machine.error_handlers import (
+    Handlers,
+    fail_on_error,
+    retry_if_retriable,
+    skip_on_error,
+)
 from moldau.streams.machine.extractors import (
     fail_on_invalid_timestamp,
     log_and_skip_on_invalid_timestamp,
@@ -59,7 +64,7 @@ _FIXED = {
 _JAVA_HANDLERS: dict[str, Any] = {
     "LogAndFailExceptionHandler": fail_on_error,
     "LogAndFailProcessingExceptionHandler": fail_on_error,
-    "DefaultProductionExceptionHandler": fail_on_error,
+    "DefaultProductionExceptionHandler": retry_if_retriable,
     "LogAndContinueExceptionHandler": skip_on_error,
     "LogAndContinueProcessingExceptionHandler": skip_on_error,
 }
@@ -354,18 +359,24 @@ def _wrapper(given: Any) -> ProcessorWrapper:
 
 
 def _handlers(values: Mapping[str, Any]) -> Handlers:
-    def handler(name: str, old: str | None = None) -> Callable[..., Any]:
+    def handler(
+        name: str, old: str | None = None, default: Callable[..., Any] = fail_on_error
+    ) -> Callable[..., Any]:
         found = values[name]
         if found is None and old is not None:
             found = values[old]
-        return fail_on_error if found is None else _resolved(name, found)
+        return default if found is None else _resolved(name, found)
 
     return Handlers(
         deserialization=handler(
             "deserialization.exception.handler", "default.deserialization.exception.handler"
         ),
         processing=handler("processing.exception.handler"),
-        production=handler("production.exception.handler", "default.production.exception.handler"),
+        production=handler(
+            "production.exception.handler",
+            "default.production.exception.handler",
+            retry_if_retriable,
+        ),
         dead_letter_topic=values["errors.dead.letter.queue.topic.name"],
     )
 

@@ -81,13 +81,17 @@ class StateDirectory:
                 _log.warning("stores are kept in memory: %s", error)
                 self._on_disk = False
             return None
-        folder = self._tasks_folder / str(task_id)
+        folder = self.folder_of(task_id)
         folder.parent.mkdir(parents=True, exist_ok=True)
         return open_state(folder)
 
     def delete_task(self, task_id: TaskId) -> None:
         """Delete the local state of a task, which nobody has open."""
-        shutil.rmtree(self._tasks_folder / str(task_id), ignore_errors=True)
+        shutil.rmtree(self.folder_of(task_id), ignore_errors=True)
+
+    def folder_of(self, task_id: TaskId) -> Path:
+        """Where the local state of a task is, if it has any."""
+        return self._tasks_folder / str(task_id)
 
     @property
     def _tasks_folder(self) -> Path:

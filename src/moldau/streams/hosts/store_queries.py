@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from moldau.streams.errors import InvalidStateStoreError, StreamsNotStartedError
+from moldau.streams.errors import StreamsNotStartedError, StreamsStoppedError
 from moldau.streams.hosts.hosted_task import HostedTask, Stage
 from moldau.streams.hosts.queries import QUERY_TIMEOUT_S, Queries
 from moldau.streams.hosts.stream_thread import StreamThread
@@ -28,7 +28,7 @@ def run_query(queries: Queries, request: StateQueryRequest) -> StateQueryResult:
     if host.state is State.CREATED:
         raise StreamsNotStartedError(f"{NOT_STARTED}.")
     if not host.state.is_running_or_rebalancing:
-        raise InvalidStateStoreError(
+        raise StreamsStoppedError(
             f"KafkaStreams has been stopped ({host.state.name}). This instance can no longer serve "
             f"queries."
         )

@@ -11,57 +11,39 @@ import logging
 import re
 import threading
 import time
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 from uuid import UUID
 
 from moldau.client import Consumer
 from moldau.client.consumer import GroupMembershipOperation
 from moldau.client.environment import ENVIRONMENT
-from moldau.client.errors import KafkaError, WakeupError
-from moldau.client.topics import TopicPartition
-from moldau.streams.errors import InvalidStateStoreError, StreamsError, TaskMigratedError
+from moldau.client.errors import KafkaError, KafkaTimeoutError, WakeupError
+from moldau.streams.errors import (
+    InvalidStateStoreError,
+    StreamsError,
+    TaskMigratedError,
+)
 from moldau.streams.hosts.administration import Administration
 from moldau.streams.hosts.assignor import TaskAssignor
-from moldau.streams.hosts.hosted_task import HostedTask
+from moldau.streams.hosts.deliveries import TaskCorruptedError
 from moldau.streams.hosts.restoring import RestoreListener, Restorer, StandbyUpdateListener
 from moldau.streams.hosts.settings import StreamsSettings
 from moldau.streams.hosts.streams_group import StreamsGroupMember
 from moldau.streams.hosts.task_factory import TaskFactory
 from moldau.streams.hosts.task_manager import TaskManager
 from moldau.streams.hosts.thread_calls import ThreadCalls
+from moldau.streams.hosts.thread_metadata import ThreadMetadata, described
 from moldau.streams.hosts.thread_metrics import ThreadMetrics
 from moldau.streams.hosts.writing import MIGRATED, Writer
 from moldau.streams.machine.commit_schedule import CommitSchedule
 from moldau.streams.machine.lifecycle import ThreadState, UncaughtExceptionResponse
+from moldau.streams.machine.patience import Patience
 from moldau.streams.machine.placement import MemberState, Placed, Rules
-from moldau.streams.machine.subtopologies import Plan, TaskId
+from moldau.streams.machine.processor_metrics import ProcessorMetrics
+from moldau.streams.machine.subtopologies import Plan
 
 _ANNOUNCE_MS = 10_000
-
-
-@dataclass(frozen=True, slots=True)
-class TaskMetadata:
-    """A task in a thread: what it reads, and how far that is committed."""
-
-    task_id: TaskId
-    topic_partitions: frozenset[TopicPartition]
-    committed_offsets: dict[TopicPartition, int]
-
-
-@dataclass(frozen=True, slots=True)
-class ThreadMetadata:
-    """A thread of this instance."""
-
-    thread_name: str
-    thread_state: str
-    active_tasks: tuple[TaskMetadata, ...]
-    standby_tasks: tuple[TaskMetadata, ...]
-    main_consumer_client_id: str
-    restore_consumer_client_id: str
-    producer_client_id: str
-    admin_client_id: str
 
 
 T = TypeVar("T")
@@ -96,7 +78,7 @@ class ThreadHost(Protocol):
     @property
     def standby_listener(self) -> StandbyUpdateListener | None: ...
 
-    def factory(self, writer: Writer) -> TaskFactory: ...
+    def factory(self, writer: Writer, metrics: Callable[[], ProcessorMetrics]) -> TaskFactory: ...
 
     def thread_metrics(self, name: str, state: Callable[[], str]) -> ThreadMetrics: ...
 
@@ -130,6 +112,7 @@ class StreamThread:
         self._writer = Writer(
             self._producer_settings,
             exactly_once=settings.exactly_once,
+            handlers=settings.handlers,
             task_timeout_ms=settings.task_timeout_ms,
             clock=self._clock,
         )
@@ -144,7 +127,7 @@ class StreamThread:
         )
         self.tasks = TaskManager(
             host.plan,
-            host.factory(self._writer),
+            host.factory(self._writer, lambda: self.metrics.own),
             self._writer,
             self._restorer,
             self.metrics,
@@ -157,6 +140,7 @@ class StreamThread:
         self._commits = CommitSchedule(settings.commit_interval_ms, 0)
         self._purge_due_ms = 0
         self._probe_due_ms: int | None = None
+        self._patience = Patience(settings.task_timeout_ms)
         self._calls = ThreadCalls()
 
     # From other threads.
@@ -200,17 +184,13 @@ class StreamThread:
     def metadata(self, admin_client_id: str) -> ThreadMetadata:
         """The thread and its tasks, as they are now."""
 
-        def tasks(found: Iterable[HostedTask]) -> tuple[TaskMetadata, ...]:
-            return tuple(
-                TaskMetadata(each.id, each.partitions, dict(each.committed))
-                for each in sorted(found, key=lambda task: task.id)
-            )
-
+        # Threads wait by a clock that knows no date.
+        clock_ms = self._clock.now_ms() - self._clock.elapsed_ms()
         return ThreadMetadata(
             thread_name=self.name,
             thread_state=self.state.name,
-            active_tasks=tasks(list(self.tasks.active.values())),
-            standby_tasks=tasks(list(self.tasks.standbys.values())),
+            active_tasks=described(self.tasks.active.values(), clock_ms),
+            standby_tasks=described(self.tasks.standbys.values(), clock_ms),
             main_consumer_client_id=f"{self.name}-consumer",
             restore_consumer_client_id=f"{self.name}-restore-consumer",
             producer_client_id=f"{self.name}-producer",
@@ -230,10 +210,8 @@ class StreamThread:
 
     def _producer_settings(self) -> dict[str, Any]:
         settings = self._settings
-        transactional_id = f"{settings.application_id}-{self._identity}"
-        return settings.producer(
-            f"{self.name}-producer", transactional_id if settings.exactly_once else None
-        )
+        identity = f"{settings.application_id}-{self._identity}" if settings.exactly_once else None
+        return settings.producer(f"{self.name}-producer", identity)
 
     def _make_placement(self) -> TaskAssignor | StreamsGroupMember:
         """Where the thread learns of its tasks: from the group's leader, or from the broker."""
@@ -346,7 +324,7 @@ class StreamThread:
             self._calls.run()
             self._follow_placement()
             tasks.pause(self._host.is_paused)
-            if tasks.restore() and self.state is ThreadState.PARTITIONS_ASSIGNED:
+            if self._restored() and self.state is ThreadState.PARTITIONS_ASSIGNED:
                 self._enter(ThreadState.RUNNING)
             tasks.process(self._clock.elapsed_ms())
             tasks.punctuate(self._clock.now_ms())
@@ -367,9 +345,24 @@ class StreamThread:
             self.metrics.turned()
         except TaskMigratedError as error:
             self._join_again(error)
+        except TaskCorruptedError as error:
+            _log.warning("%s: tasks start over: %s", self.name, error)
+            self.tasks.start_over(error.tasks, error.partitions)
         except WakeupError:
             # It came while something else than a poll waited, which the next turn repeats.
             return
+
+    def _restored(self) -> bool:
+        """Go on restoring; a cluster that does not answer is asked again, for task.timeout.ms."""
+        try:
+            done = self.tasks.restore()
+        except KafkaTimeoutError as error:
+            if self._patience.is_over(self._clock.elapsed_ms()):
+                raise
+            _log.warning("%s: tasks could not be prepared, which is repeated: %s", self.name, error)
+            return False
+        self._patience.end()
+        return done
 
     def _poll(self) -> None:
         started = time.monotonic_ns()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Protocol
 
 from moldau.client.producer import DeliveryCallback
@@ -15,10 +16,11 @@ from moldau.streams.hosts.planning import changelog_name, topic_name
 from moldau.streams.hosts.settings import StreamsSettings
 from moldau.streams.hosts.writing import Writer
 from moldau.streams.machine.definitions import Definition, SinkDefinition, SourceDefinition
-from moldau.streams.machine.error_handlers import fail_on_error, goes_on
+from moldau.streams.machine.processor_metrics import ProcessorMetrics
 from moldau.streams.machine.subtopologies import Plan, TaskId
+from moldau.streams.machine.surroundings import Surroundings
 from moldau.streams.machine.task import Task, TaskSettings
-from moldau.streams.records import Produced, Record, TaskCore
+from moldau.streams.records import Produced, TaskCore
 from moldau.streams.stores._cache import RecordCache
 from moldau.streams.stores.base import TaskState
 from moldau.streams.topology.assembly import Assembly
@@ -30,6 +32,8 @@ class TaskStates(Protocol):
     def open_task(self, task_id: TaskId) -> TaskState | None: ...
 
     def delete_task(self, task_id: TaskId) -> None: ...
+
+    def folder_of(self, task_id: TaskId) -> Path | None: ...
 
 
 class TaskFactory:
@@ -44,6 +48,7 @@ class TaskFactory:
         global_stores: Mapping[str, Any],
         directory: TaskStates,
         cache: RecordCache | None,
+        metrics: Callable[[], ProcessorMetrics],
     ) -> None:
         self._assembly = assembly
         self._plan = plan
@@ -52,6 +57,7 @@ class TaskFactory:
         self._global_stores = global_stores
         self._directory = directory
         self._cache = cache
+        self._metrics = metrics
         self._persistent_default = settings.values["default.dsl.store"] != "in_memory"
         self._names = _Names(assembly, settings.application_id)
         self._subtopologies = {each.number: each for each in plan.subtopologies}
@@ -78,6 +84,12 @@ class TaskFactory:
             processor_wrapper=self._settings.processor_wrapper,
             meter=meter,
             persistent_stores=self._persistent_default,
+            surroundings=Surroundings(
+                key_serde=assembly.default_key_serde,
+                value_serde=assembly.default_value_serde,
+                state_dir=self._directory.folder_of(task_id),
+                metrics=self._metrics,
+            ),
             partition_of=default_partition,
         )
         changelogs = {each.topic for each in subtopology.changelogs.values() if not each.is_source}
@@ -87,32 +99,22 @@ class TaskFactory:
             definitions,
             assembly.stores,
             settings,
-            self._writer.collector(frozenset(changelogs), meter.produced, self._watch(core)),
+            self._writer.collector(
+                frozenset(changelogs), meter.produced, self._watch(core, task_id)
+            ),
             self._global_stores,
         )
         core.append(task.core)
         return self._hosted(task_id, partitions, task, definitions, meter)
 
-    def _watch(self, core: list[TaskCore]) -> Callable[[Produced], DeliveryCallback] | None:
+    def _watch(
+        self, core: list[TaskCore], task_id: TaskId
+    ) -> Callable[[Produced], DeliveryCallback] | None:
         """Asks the application's handler about records that cannot be sent, if there is one."""
-        handlers, writer = self._settings.handlers, self._writer
-        if handlers.production is fail_on_error:
+        deliveries = self._writer.deliveries
+        if not deliveries.asks:
             return None
-
-        def watch(record: Produced) -> DeliveryCallback:
-            where, raw = core[0].record_context, (core[0].raw_key, core[0].raw_value)
-
-            def delivered(_: object, error: Exception | None) -> None:
-                if error is None:
-                    return
-                failed = Record(record.key, record.value, record.timestamp, record.headers)
-                answer = handlers.production(record.topic, failed, error)
-                if goes_on(answer):
-                    writer.skip(core[0], handlers.letters(answer, where, raw, error))
-
-            return delivered
-
-        return watch
+        return lambda record: deliveries.watch(core[0], task_id, record)
 
     def wipe(self, task_id: TaskId) -> None:
         """Delete the local state of a task that is closed."""

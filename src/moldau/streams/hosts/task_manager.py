@@ -18,7 +18,7 @@ from moldau.client.topics import TopicPartition
 from moldau.clock import Clock
 from moldau.streams.errors import CommitPutOffError, StreamsError
 from moldau.streams.hosts.administration import Administration
-from moldau.streams.hosts.first_offsets import begin
+from moldau.streams.hosts.first_offsets import seek_all
 from moldau.streams.hosts.hosted_task import HostedTask, Stage, waiting
 from moldau.streams.hosts.restoring import Restorer, SuspendReason
 from moldau.streams.hosts.task_factory import TaskFactory
@@ -91,7 +91,8 @@ class TaskManager(ConsumerRebalanceListener):
             if task is not None:
                 count += len(found)
                 offset = next_offsets.get(key)
-                if task.add(key, found, None if offset is None else offset.offset):
+                next_offset = None if offset is None else offset.offset
+                if task.add(key, found, next_offset, self._lag(key)):
                     self.consumer.pause([key])
         return count
 
@@ -117,8 +118,7 @@ class TaskManager(ConsumerRebalanceListener):
     @property
     def restoring_count(self) -> int:
         """How many active tasks wait for their stores."""
-        stages = (Stage.CREATED, Stage.RESTORING)
-        return sum(task.stage in stages for task in list(self.active.values()))
+        return sum(task.is_restoring for task in list(self.active.values()))
 
     @property
     def standby_count(self) -> int:
@@ -325,30 +325,41 @@ class TaskManager(ConsumerRebalanceListener):
                 task.start(self._clock.now_ms())
                 self.consumer.resume(sorted(task.partitions))
             for task in self._restorer.take_corrupted():
-                self._start_over(task)
+                _log.warning("task %s: its local state is ahead of a changelog: deleted", task.id)
+                self._make_again(task, wipe=True)
         return not self._restorer.has_active
 
-    def _start_over(self, task: HostedTask) -> None:
-        """Restore a task from the beginning of its changelogs."""
-        _log.warning("task %s: its local state is ahead of a changelog and is deleted", task.id)
+    def start_over(
+        self, task_ids: frozenset[TaskId], partitions: frozenset[TopicPartition]
+    ) -> None:
+        """Let these tasks go back to their last commit, and those that write to these partitions;
+        where all share a transaction, all tasks."""
+        tasks = self.active.values()
+        affected = [each for each in tasks if each.id in task_ids or each.writes_to(partitions)]
+        if self._writer.shares_commits or not affected:
+            affected = list(tasks)
+            self._writer.abort()
+        for task in affected:
+            self._writer.forget(log.partition for log in task.logs)
+            self.consumer.pause(sorted(task.partitions))
+            self._make_again(task)
+
+    def _make_again(self, task: HostedTask, *, wipe: bool = False) -> None:
+        """Close a task and restore it, from the beginning of its changelogs if it is wiped."""
         self._close(task)
-        self._factory.wipe(task.id)
+        if wipe:
+            self._factory.wipe(task.id)
         self._new.append(self._made(task.id, task.partitions))
 
     def _begin_restoring(self) -> None:
         """Read the offsets first: by then the changelogs have all that belongs to them."""
         new = self._new
         committed = self.consumer.committed(sorted(key for task in new for key in task.partitions))
+        seek_all(self.consumer, committed, self._factory.offset_reset, self._clock.now_ms())
+        # Until here a cluster that does not answer stops it, and the next turn begins anew.
         self._new = []
         for task in new:
             task.resume_from(committed)
-            for key in task.partitions:
-                offset = committed.get(key)
-                if offset is None:
-                    policy = self._factory.offset_reset(key.topic)
-                    begin(self.consumer, key, policy, self._clock.now_ms())
-                else:
-                    self.consumer.seek(key, offset)
             self._restorer.add_active(task, committed)
 
     def update_standbys(self, placed: Placed) -> None:
@@ -364,11 +375,7 @@ class TaskManager(ConsumerRebalanceListener):
     def changelog_offsets(self) -> dict[TaskId, int]:
         """How far this member has the changelogs of its tasks, for who places them."""
         tasks = (*self.standbys.values(), *self.active.values())
-        return {
-            task.id: sum(log.position for log in task.logs if not log.is_source)
-            for task in tasks
-            if task.logs
-        }
+        return {task.id: task.changelog_offset for task in tasks if task.logs}
 
     def close(self) -> None:
         """Close all tasks; what is not committed is given up."""

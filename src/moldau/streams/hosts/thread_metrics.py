@@ -10,6 +10,7 @@ from moldau.client.metrics import MetricName, Metrics
 from moldau.client.metrics.registry import Sensor
 from moldau.client.metrics.tables import Row, add_sensors
 from moldau.streams.hosts.hosted_task import HostedTask
+from moldau.streams.hosts.own_metrics import OwnMetrics
 from moldau.streams.hosts.task_metrics import TaskMetrics
 from moldau.streams.machine.subtopologies import TaskId
 
@@ -82,8 +83,11 @@ class ThreadMetrics:
         *,
         process_id: str = "",
         state: Callable[[], str] = str,
+        is_debug: bool = False,
     ) -> None:
         self._metrics = metrics
+        #: Those that processors add.
+        self.own = OwnMetrics(metrics, thread_id, is_debug=is_debug)
         self._thread_id = thread_id
         tags = {"thread-id": thread_id}
         self._tasks: dict[TaskId, TaskMetrics] = {}
@@ -218,6 +222,7 @@ class ThreadMetrics:
             self._metrics.remove(gauge)
         for task in self._tasks.values():
             task.close()
+        self.own.close()
 
 
 def add_client_metrics(

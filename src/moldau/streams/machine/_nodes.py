@@ -20,9 +20,11 @@ from moldau.streams._records import (
     new_record,
 )
 from moldau.streams._serdes import core_serde
-from moldau.streams.errors import ProcessingError, StreamsError
+from moldau.streams.errors import PassedOnError, StreamsError
 from moldau.streams.machine.extractors import fail_on_invalid_timestamp, wall_clock_timestamp
+from moldau.streams.machine.processor_metrics import ProcessorMetrics
 from moldau.streams.machine.progress import Progress
+from moldau.streams.machine.surroundings import Surroundings
 
 
 class PunctuationType(Enum):
@@ -68,6 +70,9 @@ class Runtime(Protocol):
     ) -> Cancellable: ...
 
     def request_commit(self) -> None: ...
+
+    @property
+    def surroundings(self) -> Surroundings: ...
 
 
 class Processor:
@@ -144,7 +149,7 @@ class ProcessorContext:
                     if position == count:
                         break
                     node = children[position]
-            except ProcessingError:
+            except PassedOnError:
                 core.record_context = before
                 raise
             except Exception as error:
@@ -236,6 +241,29 @@ class ProcessorContext:
     def current_system_time_ms(self) -> int:
         """The wall clock, as the host gives it."""
         return self._core.wall_clock_ms
+
+    @property
+    def key_serde(self) -> Any:
+        """The application's default for keys."""
+        return self.runtime.surroundings.key_serde
+
+    @property
+    def value_serde(self) -> Any:
+        """The application's default for values."""
+        return self.runtime.surroundings.value_serde
+
+    @property
+    def state_dir(self) -> Any:
+        """The folder of the task's local state, a `Path`; `None` where there is none."""
+        return self.runtime.surroundings.state_dir
+
+    @property
+    def metrics(self) -> ProcessorMetrics:
+        """Metrics, also of one's own: context.metrics.add_rate_total_sensor("shop", "a", "sale").
+
+        The tasks of a thread share a sensor that they all add.
+        """
+        return self.runtime.surroundings.metrics()
 
     def drop(self) -> None:
         """Count a record that is dropped."""

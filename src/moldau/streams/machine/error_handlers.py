@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 from moldau.streams.errors import StreamsError
 from moldau.streams.records import Produced, Record, RecordContext
 
 Verdict = Literal["continue", "fail"]
+#: Of records that are not delivered: "retry" lets the task start over from its last commit.
+ProductionVerdict = Literal["continue", "fail", "retry"]
 
 _HEADER: Final = "__streams.errors."
 
@@ -21,7 +23,7 @@ class ErrorResponse:
     ErrorResponse("continue", [DeadLetter("errors", record.key, record.value)])
     """
 
-    verdict: Verdict
+    verdict: ProductionVerdict
     dead_letters: tuple[DeadLetter, ...] | list[DeadLetter] = ()
 
 
@@ -37,17 +39,66 @@ class DeadLetter:
     partition: int | None = None
 
 
+class ErrorContext(RecordContext):
+    """Where something failed: the input record's topic, partition and offset, the bytes that it
+    was read as, the task and the node. A punctuation has no record: its topic is empty."""
+
+    raw_key: bytes | None
+    raw_value: bytes | None
+    task_id: str
+    node: str
+
+    @classmethod
+    def of(
+        cls,
+        where: RecordContext,
+        raw: tuple[bytes | None, bytes | None],
+        *,
+        task_id: str,
+        node: str,
+    ) -> ErrorContext:
+        made = cls(where.topic, where.partition, where.offset, where.timestamp, where.headers)
+        made.raw_key, made.raw_value = raw
+        made.task_id, made.node = task_id, node
+        return made
+
+
+class UnwrittenRecord(Record[Any, Any]):
+    """A record that could not be written. `where` is the input record that it was made from: by
+    the time that a delivery fails, later ones may have been processed."""
+
+    where: ErrorContext
+
+    @classmethod
+    def of(cls, record: Record[Any, Any], where: ErrorContext) -> UnwrittenRecord:
+        made = cls(record.key, record.value, record.timestamp, record.headers)
+        made.where = where
+        return made
+
+
 Answer = Verdict | ErrorResponse
+ProductionAnswer = ProductionVerdict | ErrorResponse
 #: Decides about a record that cannot be read, processed or written.
-DeserializationHandler = Callable[[RecordContext, Exception], Answer]
+DeserializationHandler = Callable[[ErrorContext, Exception], Answer]
 #: There is no record where a punctuation failed.
-ProcessingHandler = Callable[[RecordContext, Record[Any, Any] | None, str, Exception], Answer]
-ProductionHandler = Callable[[str, Record[Any, Any], Exception], Answer]
+ProcessingHandler = Callable[[ErrorContext, Record[Any, Any] | None, str, Exception], Answer]
+ProductionHandler = Callable[[str, UnwrittenRecord, Exception], ProductionAnswer]
 
 
 def fail_on_error(*_: object) -> Verdict:
-    """The default of all three handlers: the application stops."""
+    """The default of deserialization and processing: the application stops."""
     return "fail"
+
+
+def retry_if_retriable(*given: object) -> ProductionVerdict:
+    """The default of production: the task starts over from its last commit if the error may pass,
+    such as a broker that is away for long; otherwise the application stops."""
+    return "retry" if given and is_retriable(given[-1]) else "fail"
+
+
+def is_retriable(error: object) -> bool:
+    """Whether an error of a delivery may pass: as clients say of their errors."""
+    return getattr(error, "retriable", False) is True
 
 
 def skip_on_error(*_: object) -> Verdict:
@@ -61,13 +112,13 @@ class Handlers:
 
     deserialization: DeserializationHandler = fail_on_error
     processing: ProcessingHandler = fail_on_error
-    production: ProductionHandler = fail_on_error
+    production: ProductionHandler = retry_if_retriable
     #: Where input records go that failed in one of these ways, with the reason (KIP-1034).
     dead_letter_topic: str | None = None
 
     def letters(
         self,
-        answer: Answer,
+        answer: ProductionAnswer,
         where: RecordContext,
         raw: tuple[bytes | None, bytes | None],
         error: Exception,
@@ -81,12 +132,39 @@ class Handlers:
 
 def goes_on(answer: Answer) -> bool:
     """Whether the application skips the record; raises StreamsError for what is no answer."""
+    return _verdict(answer, ("continue", "fail")) == "continue"
+
+
+def without_retry(answer: ProductionAnswer) -> Answer:
+    """What a production handler says where there is nothing to try again, such as of a value that
+    cannot be serialized: "retry" means "fail"."""
+    match answer:
+        case ErrorResponse(verdict="retry"):
+            return replace(answer, verdict="fail")
+        case "retry":
+            return "fail"
+        case _:
+            return answer
+
+
+def delivery_verdict(answer: ProductionAnswer, error: object) -> ProductionVerdict:
+    """What follows for a record that was not delivered; raises StreamsError for what is no answer.
+
+    "retry" holds for errors that may pass: any other would come again without end.
+    """
+    if not is_retriable(error):
+        answer = without_retry(answer)
+    return _verdict(answer, ("continue", "fail", "retry"))
+
+
+def _verdict(answer: ProductionAnswer, allowed: tuple[str, ...]) -> ProductionVerdict:
     verdict = answer.verdict if isinstance(answer, ErrorResponse) else answer
-    if verdict not in ("continue", "fail"):
+    if verdict not in allowed:
+        choice = ", ".join(f'"{each}"' for each in allowed)
         raise StreamsError(
-            f'an error handler returned {answer!r}: return "continue", "fail" or an ErrorResponse'
+            f"an error handler returned {answer!r}: return {choice} or an ErrorResponse"
         )
-    return verdict == "continue"
+    return verdict
 
 
 def _letter(

@@ -64,7 +64,8 @@ class Inputs(Generic[R]):
         self._single: _Single[R] | None = _Single() if len(self._queues) == 1 else None
         self._idle_ms = idle_ms
         self._buffered_max = buffered_max
-        self._idle_since_ms: int | None = None
+        #: Since when it waits for a partition that is empty.
+        self.idle_since_ms: int | None = None
         self.paused: set[Partition] = set()
         #: How often a partition that stayed empty was no longer waited for.
         self.enforced = 0
@@ -105,7 +106,7 @@ class Inputs(Generic[R]):
             return self._single.count > 0
         empty = [key for key, queue in self._queues.items() if not queue]
         if not empty:
-            self._idle_since_ms = None
+            self.idle_since_ms = None
             return True
         if len(empty) == len(self._queues):
             return False
@@ -115,11 +116,11 @@ class Inputs(Generic[R]):
             behind = lag(key)
             if behind is None or behind > 0:
                 # Its records are on the way: processing another partition would be out of order.
-                self._idle_since_ms = None
+                self.idle_since_ms = None
                 return False
-        if self._idle_since_ms is None:
-            self._idle_since_ms = now_ms
-        is_due = now_ms - self._idle_since_ms >= self._idle_ms
+        if self.idle_since_ms is None:
+            self.idle_since_ms = now_ms
+        is_due = now_ms - self.idle_since_ms >= self._idle_ms
         self.enforced += is_due
         return is_due
 

@@ -68,16 +68,18 @@ class VersionedRecord(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class KeyQuery:
-    """The value of a key."""
+    """The value of a key; with `skip_cache` without updates that wait for the next commit."""
 
     key: Any
+    skip_cache: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class TimestampedKeyQuery:
-    """The value of a key with its timestamp."""
+    """The value of a key with its timestamp; with `skip_cache` as of the last commit."""
 
     key: Any
+    skip_cache: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -243,11 +245,11 @@ def answer(
 
 def _answered(query: Query, store: Any) -> Any:
     match query:
-        case KeyQuery(key):
-            return _value(store, _kept(store, key))
-        case TimestampedKeyQuery(key):
+        case KeyQuery():
+            return _value(store, _kept(store, query))
+        case TimestampedKeyQuery():
             _require(store, TimestampedKeyValueStore)
-            return store.get(key)
+            return _kept(store, query)
         case TimestampedRangeQuery():
             _require(store, TimestampedKeyValueStore)
             return _range(query, store)
@@ -273,9 +275,9 @@ def _require(store: Any, *kinds: type) -> None:
         raise _Unknown
 
 
-def _kept(store: Any, key: Any) -> Any:
+def _kept(store: Any, query: KeyQuery | TimestampedKeyQuery) -> Any:
     _require(store, KeyValueStore, TimestampedKeyValueStore)
-    return store.get(key)
+    return store.get_stored(query.key) if query.skip_cache else store.get(query.key)
 
 
 def _value(store: Any, kept: Any) -> Any:

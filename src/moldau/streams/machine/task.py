@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from moldau.invariant import invariant
-from moldau.streams.errors import ProcessingError, StreamsError
+from moldau.streams.errors import PassedOnError, ProcessingError, StreamsError
 from moldau.streams.machine._nodes import SinkNode, SourceNode
 from moldau.streams.machine.context import Node, Processor, ProcessorContext, PunctuationType
 from moldau.streams.machine.definitions import (
@@ -22,9 +22,17 @@ from moldau.streams.machine.definitions import (
     SourceDefinition,
     TimestampExtractor,
 )
-from moldau.streams.machine.error_handlers import Answer, Handlers, goes_on
+from moldau.streams.machine.error_handlers import (
+    Answer,
+    ErrorContext,
+    Handlers,
+    UnwrittenRecord,
+    goes_on,
+    without_retry,
+)
 from moldau.streams.machine.progress import CommittedOffset, Progress, TopicPartition
 from moldau.streams.machine.punctuations import Punctuation, PunctuationQueue
+from moldau.streams.machine.surroundings import Surroundings
 from moldau.streams.machine.task_stores import Changelog, TaskStores
 from moldau.streams.machine.wrappers import ProcessorWrapper, no_wrapper
 from moldau.streams.records import Headers, Produced, Record, RecordContext, TaskCore
@@ -83,6 +91,8 @@ class TaskSettings:
     meter: Meter | None = None
     #: The time of records of sources that name no extractor.
     timestamp_extractor: TimestampExtractor | None = None
+    #: What processors may ask for about the application.
+    surroundings: Surroundings = field(default_factory=Surroundings)
     #: The partition of a key's bytes among a number of partitions, for windowed keys.
     partition_of: Callable[[bytes, int], int] | None = None
 
@@ -143,6 +153,7 @@ class Task:
         self.application_id = settings.application_id
         self.task_id = settings.task_id
         self.config = settings.config
+        self.surroundings = settings.surroundings
         self.core = TaskCore(wall_clock_ms)
         self.shared: dict[object, Any] = {}
         self.commit_requested = False
@@ -164,6 +175,7 @@ class Task:
         self._punctuations = {kind: PunctuationQueue() for kind in PunctuationType}
         self._nodes: dict[str, Node] = {}
         self._sources: dict[str, SourceNode] = {}
+        self._source_names: dict[str, str] = {}
         self._patterns: list[tuple[SourceDefinition, ProcessorContext]] = []
         self._initialized = False
         definitions = list(definitions)
@@ -277,7 +289,7 @@ class Task:
 
     def failed(self, node: Node, record: Record[Any, Any], error: Exception) -> None:
         """A node raised an error: ask the handler whether to go on."""
-        context = self.core.record_context
+        context = self._failed_at(self.core.record_context, node.name)
         answer = self._handlers.processing(context, record, node.name, error)
         if self._is_skipped(answer, context, error):
             return
@@ -289,8 +301,13 @@ class Task:
 
     def not_written(self, topic: str, record: Record[Any, Any], error: Exception) -> bool:
         """A record cannot be serialized: whether that stops the application."""
-        answer = self._handlers.production(topic, record, error)
+        unwritten = UnwrittenRecord.of(record, self._failed_at(self.core.record_context, ""))
+        answer = without_retry(self._handlers.production(topic, unwritten, error))
         return not self._is_skipped(answer, self.core.record_context, error)
+
+    def _failed_at(self, where: RecordContext, node: str) -> ErrorContext:
+        raw = self.core.raw_key, self.core.raw_value
+        return ErrorContext.of(where, raw, task_id=self.task_id, node=node)
 
     def _is_skipped(self, answer: Answer, where: RecordContext, error: Exception) -> bool:
         """Write the dead letters of an input record; whether to go on without it."""
@@ -306,7 +323,8 @@ class Task:
     ) -> None:
         """An input record cannot be deserialized: ask the handler whether to go on."""
         self.core.raw_key, self.core.raw_value = key, value
-        if self._is_skipped(self._handlers.deserialization(where, error), where, error):
+        context = self._failed_at(where, self._source_names[where.topic])
+        if self._is_skipped(self._handlers.deserialization(context, error), where, error):
             return
         raise StreamsError(
             f"Deserialization exception handler is set to fail upon a deserialization error. If "
@@ -345,6 +363,7 @@ class Task:
         self, topic: str, definition: SourceDefinition, context: ProcessorContext
     ) -> SourceNode:
         serdes = definition.key_serde, definition.value_serde
+        self._source_names[topic] = definition.name
         extractor = definition.timestamp_extractor or self._timestamp_extractor
         return SourceNode(topic, serdes, extractor, context, self)
 
@@ -407,11 +426,12 @@ class Task:
         self.core.raw_key = self.core.raw_value = None
         try:
             punctuation.callback(now_ms)
-        except ProcessingError:
+        except PassedOnError:
             raise
         except Exception as error:
             name = punctuation.context.name
-            answer = self._handlers.processing(where, None, name, error)
+            context = self._failed_at(where, name)
+            answer = self._handlers.processing(context, None, name, error)
             if self._is_skipped(answer, where, error):
                 return
             raise ProcessingError(

@@ -52,6 +52,11 @@ class StoreCache:
         """Whether an update of a key waits."""
         return key in self._waiting
 
+    def stored(self, key: Any, found: bytes | None) -> bytes | None:
+        """What was there before the updates that wait; `found` if none of this key does."""
+        waiting = self._waiting.get(key)
+        return found if waiting is None else waiting[0]
+
     def __len__(self) -> int:
         return len(self._waiting)
 

@@ -152,6 +152,14 @@ class KeyValueStore:
         """The value of a key, or `None`: store.get("a")."""
         return self._values.deserialize(self._topic, self._map.get(self.raw_key(key)))
 
+    def get_stored(self, key: Any) -> Any:
+        """The same without updates that wait in the cache."""
+        raw = self.raw_key(key)
+        data = self._map.get(raw)
+        if self._cache is not None:
+            data = self._cache.stored(raw, data)
+        return self._values.deserialize(self._topic, data)
+
     def put(self, key: Any, value: Any) -> None:
         """Set a value; `None` deletes: store.put("a", 1)."""
         raw, data = self.raw_key(key), self._values.serialize(self._topic, value)
@@ -309,6 +317,14 @@ class TimestampedKeyValueStore:
     def get(self, key: Any) -> Any:
         """The value and its time, or `None`: store.get("a")."""
         data = self._map.get(self.raw_key(key))
+        return None if data is None else self._value(data)
+
+    def get_stored(self, key: Any) -> Any:
+        """The same without updates that wait in the cache."""
+        raw = self.raw_key(key)
+        data = self._map.get(raw)
+        if self._cache is not None:
+            data = self._cache.stored(raw, data)
         return None if data is None else self._value(data)
 
     def get_as_of(self, key: Any, timestamp: int) -> Any:

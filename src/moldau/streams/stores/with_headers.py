@@ -12,7 +12,13 @@ from typing import Any, TypeVar
 
 from moldau.streams.errors import InvalidStateStoreError
 from moldau.streams.longs import window_key
-from moldau.streams.records import AggregationWithHeaders, Headers, ValueTimestampHeaders, Windowed
+from moldau.streams.records import (
+    AggregationWithHeaders,
+    Headers,
+    ValueAndTimestamp,
+    ValueTimestampHeaders,
+    Windowed,
+)
 from moldau.streams.stores._segments import Entry
 from moldau.streams.stores._tables import TimestampedKeyValueStore
 from moldau.streams.stores._windows import WindowStore
@@ -96,10 +102,22 @@ class TimestampedKeyValueStoreWithHeaders(TimestampedKeyValueStore):
 
     def without_headers(self) -> TimestampedKeyValueStore:
         """The store as one without headers, for reading."""
-        entries = StrippedMap(self._map)
-        return TimestampedKeyValueStore(
-            self.name, self._keys, self._values, entries=entries, topic=self._topic
-        )
+        return _KeyValuesWithoutHeaders(self, StrippedMap(self._map))
+
+
+class _KeyValuesWithoutHeaders(TimestampedKeyValueStore):
+    """A store with headers as one without them, for reading."""
+
+    __slots__ = ("_of",)
+
+    def __init__(self, of: TimestampedKeyValueStoreWithHeaders, entries: StrippedMap) -> None:
+        super().__init__(of.name, of._keys, of._values, entries=entries, topic=of._topic)
+        self._of = of
+
+    def get_stored(self, key: Any) -> ValueAndTimestamp[Any] | None:
+        """The value without updates that wait in the cache, which is that of the store itself."""
+        found = self._of.get_stored(key)
+        return None if found is None else ValueAndTimestamp(found.value, found.timestamp)
 
 
 class WindowStoreWithHeaders(WindowStore):

@@ -1,0 +1,27 @@
+"""What a host lets the processors of a task know of the application around it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from moldau.streams.errors import StreamsError
+from moldau.streams.machine.processor_metrics import ProcessorMetrics
+from moldau.streams.serdes import BYTES
+
+
+def _no_metrics() -> ProcessorMetrics:
+    raise StreamsError("the processors of global stores have no metrics of their own")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """The same for all processors of a task."""
+
+    key_serde: Any = BYTES
+    value_serde: Any = BYTES
+    #: The folder of the task, a `Path`, if it has one.
+    state_dir: Any = None
+    #: Made when they are first asked for.
+    metrics: Callable[[], ProcessorMetrics] = _no_metrics
