@@ -14,6 +14,7 @@ from support.processes import kafka_missing
 from support.streams_cases import (
     Case,
     CaseOutcome,
+    HeadersCase,
     OddCase,
     RandomCase,
     java_case_outcomes,
@@ -28,6 +29,7 @@ FOUND_ODD = (438, 567, 1142)
 SEEDS = (
     *(f"case {number}" for number in sorted({*range(COUNT), *FOUND})),
     *(f"odd {number}" for number in sorted({*range(COUNT), *FOUND_ODD})),
+    *(f"headers {number}" for number in range(COUNT)),
 )
 #: Kafka Streams fails on null keys in left joins with grace; we join them at once.
 FAILS_THERE = "NullPointerException: key cannot be null"
@@ -36,7 +38,7 @@ pytestmark = pytest.mark.skipif(kafka_missing() is not None, reason=str(kafka_mi
 
 @pytest.fixture(scope="module")
 def runs() -> dict[str, tuple[Case, CaseOutcome]]:
-    kinds = {"case": RandomCase, "odd": OddCase}
+    kinds = {"case": RandomCase, "odd": OddCase, "headers": HeadersCase}
     cases = [kinds[seed.split()[0]](seed).case() for seed in SEEDS]
     return dict(zip(SEEDS, zip(cases, java_case_outcomes(cases), strict=True), strict=True))
 

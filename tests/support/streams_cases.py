@@ -23,6 +23,9 @@ CONFIG = {
     "__emit.interval.ms.kstreams.outer.join.spurious.results.fix__": 0,
 }
 CACHE = "statestore.cache.max.bytes"
+FORMAT = "dsl.store.format"
+#: The settings of a case that our driver reads; others are for the builder.
+OURS = (CACHE, FORMAT)
 #: The changelogs of buffers: their records have the wall clock of the producer, in any order.
 BUFFERS = re.compile(r"app-(.*SUPPRESS-STATE-STORE.*|(sup\d+|x*)-store|.*-Buffer)-changelog ")
 #: Caches show windows after their retention, so nothing expires in most cases.
@@ -456,6 +459,15 @@ class OddCase(RandomCase):
             self.counts.add(made)
 
 
+class HeadersCase(OddCase):
+    """With stores that keep headers."""
+
+    def case(self) -> Case:
+        found = super().case()
+        found["config"][FORMAT] = "HEADERS"
+        return found
+
+
 @dataclass
 class CaseOutcome:
     """What a topology wrote, step by step, and how it ended."""
@@ -512,7 +524,7 @@ def our_case_outcome(case: Case) -> CaseOutcome:
         application_id="app",
         default_key_serde="string",
         default_value_serde="string",
-        config=CONFIG | {CACHE: case["config"][CACHE]},
+        config=CONFIG | {name: case["config"][name] for name in OURS if name in case["config"]},
     ) as driver:
         try:
             for step in case["inputs"]:

@@ -32,7 +32,15 @@ from moldau.streams.machine.extractors import (
 from moldau.streams.machine.lifecycle import State, UncaughtExceptionResponse
 from moldau.streams.machine.position import Position
 from moldau.streams.machine.processor_metrics import ProcessorMetrics
-from moldau.streams.records import Record, RecordContext, ValueAndTimestamp, Window, Windowed
+from moldau.streams.records import (
+    AggregationWithHeaders,
+    Record,
+    RecordContext,
+    ValueAndTimestamp,
+    ValueTimestampHeaders,
+    Window,
+    Windowed,
+)
 from moldau.streams.serdes import ListSerde, Serde, SimpleSerde
 from moldau.streams.stores.base import (
     PUT_RETURN_CODE_NOT_PUT,
@@ -99,6 +107,7 @@ if TYPE_CHECKING:
 __all__ = [
     "PUT_RETURN_CODE_NOT_PUT",
     "PUT_RETURN_CODE_VALID_TO_UNDEFINED",
+    "AggregationWithHeaders",
     "BranchedKStream",
     "CapturedForward",
     "CapturedPunctuator",
@@ -157,6 +166,7 @@ __all__ = [
     "UnlimitedWindows",
     "UnwrittenRecord",
     "ValueAndTimestamp",
+    "ValueTimestampHeaders",
     "VersionedKeyQuery",
     "VersionedRecord",
     "Window",

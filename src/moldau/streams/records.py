@@ -17,6 +17,7 @@ from moldau.streams._records import (
 
 __all__ = [
     "MAX_TIMESTAMP",
+    "AggregationWithHeaders",
     "Change",
     "Headers",
     "PartitionProgress",
@@ -25,6 +26,7 @@ __all__ = [
     "RecordContext",
     "TaskCore",
     "ValueAndTimestamp",
+    "ValueTimestampHeaders",
     "Window",
     "Windowed",
     "new_change",
@@ -44,6 +46,21 @@ class ValueAndTimestamp(NamedTuple, Generic[V]):
 
     value: V
     timestamp: int
+
+
+class ValueTimestampHeaders(NamedTuple, Generic[V]):
+    """A value of a store with headers: also the time and the headers it was put with."""
+
+    value: V
+    timestamp: int
+    headers: Headers
+
+
+class AggregationWithHeaders(NamedTuple, Generic[V]):
+    """A value of a session store with headers: also the headers it was put with."""
+
+    aggregation: V
+    headers: Headers
 
 
 class Window(NamedTuple):

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import Any
 
 import pytest
 
 from moldau.client import ConfigResource
-from moldau.streams import KafkaStreams, StreamsBuilder, TimeWindows, Topology
-from support.java import program
+from moldau.streams import StreamsBuilder, TimeWindows, Topology
 from support.processes import kafka_missing
 from support.streams_counting import check, recomputed, updates
 from support.streams_embedded import Stage
+from support.streams_takeover import java_instance, python_instance
 
 pytestmark = pytest.mark.skipif(kafka_missing() is not None, reason=str(kafka_missing()))
 
@@ -39,31 +37,12 @@ def topology(prefix: str) -> Topology:
     return builder.build()
 
 
-@contextmanager
-def in_java(stage: Stage, prefix: str) -> Iterator[None]:
-    command = [*program("StreamsTakeover.java"), stage.bootstrap, prefix]
-    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    try:
-        yield
-        said, _ = process.communicate(timeout=120)
-        assert said.decode().strip() == "closed"
-    finally:
-        process.kill()
-        process.wait()
+def in_java(stage: Stage, prefix: str) -> AbstractContextManager[None]:
+    return java_instance("StreamsTakeover.java", stage, prefix)
 
 
-@contextmanager
-def in_python(stage: Stage, prefix: str) -> Iterator[None]:
-    made = KafkaStreams(
-        topology(prefix),
-        application_id=f"{prefix}app",
-        bootstrap_servers=stage.bootstrap,
-        state_dir=str(stage.folder / f"{prefix}state"),
-    )
-    # The Java application has other files in its state directory: nothing is taken from there.
-    made.clean_up()
-    with made:
-        yield
+def in_python(stage: Stage, prefix: str) -> AbstractContextManager[None]:
+    return python_instance(topology(prefix), stage, prefix)
 
 
 def facts(stage: Stage, prefix: str) -> dict[str, Any]:

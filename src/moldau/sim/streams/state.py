@@ -75,6 +75,9 @@ class SimState:
         found = self._storages[store] = SimStorage(entries, observed_ms)
         return found
 
+    def check_format(self, store: str, *, headers: bool) -> None:
+        """The programs of simulations do not change their stores."""
+
     def checkpoint(self, store: str) -> int | None:
         return self._durable.checkpoints.get(store)
 

@@ -22,6 +22,7 @@ from moldau.streams.records import Headers, Produced, Record
 from moldau.streams.serdes import Serde, SerdeLike, serde
 from moldau.streams.stores._cache import RecordCache
 from moldau.streams.stores.base import TaskState
+from moldau.streams.stores.with_headers import with_or_without_headers
 from moldau.streams.topology.topology import Topology
 from moldau.streams.windows import Duration, millis
 
@@ -78,6 +79,7 @@ class TopologyTestDriver:
             source_changelogs=self._assembly.source_changelogs,
             processor_wrapper=(config or {}).get("processor.wrapper.class", no_wrapper),
             timestamp_extractor=(config or {}).get("default.timestamp.extractor"),
+            persistent_stores=(config or {}).get("default.dsl.store") != "in_memory",
         )
         self._global_task: Task | None = None
         self._global_topics: set[str] = set()
@@ -174,15 +176,18 @@ class TopologyTestDriver:
         """The topics that were written to, with those of changelogs and repartitions."""
         return sorted(self._outputs)
 
-    def state_store(self, name: str) -> Any:
-        """A store of the topology: driver.state_store("counts").get("hello")."""
+    def state_store(self, name: str, *, headers: bool = False) -> Any:
+        """A store of the topology: driver.state_store("counts").get("hello").
+
+        A store with headers is shown as one without them, to be read, unless `headers` is set.
+        """
         found = self._task.stores.get(name)
         if found is None and self._global_task is not None:
             found = self._global_task.stores.get(name)
         if found is None:
             names = ", ".join(sorted(self._task.stores)) or "none"
             raise KeyError(f"there is no store {name!r}; the topology has {names}")
-        return found
+        return with_or_without_headers(found, headers=headers)
 
     def all_state_stores(self) -> dict[str, Any]:
         """All stores of the topology, by name: driver.all_state_stores()["counts"]."""

@@ -58,6 +58,7 @@ class GlobalStores:
                     task_id="-1_-1",
                     config={**settings.values, **settings.given},
                     handlers=_handlers(settings),
+                    persistent_stores=settings.values["default.dsl.store"] != "in_memory",
                 ),
                 collect=_refuse,
             )

@@ -264,14 +264,19 @@ class KafkaStreams:
         return Queries(self.instance)
 
     def store(
-        self, name: str, *, stale: bool = False, partitions: Collection[int] | None = None
+        self,
+        name: str,
+        *,
+        stale: bool = False,
+        partitions: Collection[int] | None = None,
+        headers: bool = False,
     ) -> LocalStore:
         """The partitions of a store that are in this instance: streams.store("counts").get("a").
 
         `stale` also reads tasks that are being restored, and standby tasks; `partitions` are those
-        that are wanted, if not all.
+        that are wanted, if not all; `headers` shows also the headers of a store that has them.
         """
-        return self.queries.store(name, stale=stale, partitions=partitions)
+        return self.queries.store(name, stale=stale, partitions=partitions, headers=headers)
 
     def active_partitions(self, store: str) -> dict[str, frozenset[int]]:
         """The partitions of a store that each instance has, by `application.server`."""

@@ -25,6 +25,7 @@ from moldau.streams.machine.lifecycle import State
 from moldau.streams.machine.placement import HostTasks, Placed
 from moldau.streams.machine.subtopologies import Plan, SubTopology, TaskId
 from moldau.streams.serdes import SerdeLike, serde
+from moldau.streams.stores.with_headers import with_or_without_headers
 
 QUERY_TIMEOUT_S = 30.0
 
@@ -111,15 +112,24 @@ class LocalStore:
     """
 
     def __init__(
-        self, queries: Queries, name: str, stale: bool, partitions: Collection[int] | None = None
+        self,
+        queries: Queries,
+        name: str,
+        stale: bool,
+        partitions: Collection[int] | None = None,
+        headers: bool = False,
     ) -> None:
+        self._headers = headers
         self._queries = queries
         self._name = name
         self._stale = stale
         self._partitions = partitions
 
     def _read(self, read: Read) -> list[Any]:
-        found = self._queries.read(self._name, read, stale=self._stale)
+        def read_shown(store: Any) -> Any:
+            return read(with_or_without_headers(store, headers=self._headers))
+
+        found = self._queries.read(self._name, read_shown, stale=self._stale)
         if self._partitions is None:
             return [found[each] for each in sorted(found)]
         for each in self._partitions:
@@ -231,13 +241,18 @@ class Queries:
         self.host = host
 
     def store(
-        self, name: str, *, stale: bool = False, partitions: Collection[int] | None = None
+        self,
+        name: str,
+        *,
+        stale: bool = False,
+        partitions: Collection[int] | None = None,
+        headers: bool = False,
     ) -> LocalStore:
         """A store by name; `stale` also reads restoring and standby tasks. Of `partitions` alone,
-        if they are given."""
+        if they are given; values with their headers, if `headers` asks for them."""
         self.host.state.check_queryable()
         self.subtopology(name)
-        return LocalStore(self, name, stale, partitions)
+        return LocalStore(self, name, stale, partitions, headers)
 
     def subtopology(self, name: str) -> SubTopology | None:
         """The sub-topology of a store; `None` for a global one."""

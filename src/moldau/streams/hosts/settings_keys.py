@@ -105,8 +105,8 @@ NO_EFFECT: Reasons = {
     ),
 }
 
+
 #: Keys that are refused unless they have their default, with what to do instead.
 REFUSED = {
-    "dsl.store.format": "headers are not kept in stores: leave it at DEFAULT",
     "task.assignor.class": "tasks are placed by the built-in assignor",
 }

@@ -11,6 +11,7 @@ from moldau.streams.machine.context import Processor, ProcessorContext
 from moldau.streams.machine.getters import Forwarder, TableSupplier, View, store_view
 from moldau.streams.machine.tables import session_view, window_view
 from moldau.streams.records import Change, Record, Window, Windowed
+from moldau.streams.stores.with_headers import aggregation
 from moldau.streams.windows import EmitStrategy, SessionWindows, TimeWindows, UnlimitedWindows
 
 Initializer = Callable[[], Any]
@@ -139,8 +140,8 @@ class _WindowAggregate(Processor):
         found = self._store.get(key, window.start)
         old = None
         if found is not None:
-            old, since = found
-            timestamp = max(timestamp, since)
+            old = found[0]
+            timestamp = max(timestamp, found[1])
         elif aggregate.initializer is not None:
             old = aggregate.initializer()
         new = aggregate.aggregator(key, record.value, old)
@@ -163,12 +164,12 @@ class _WindowAggregate(Processor):
 
 def emit_windows(
     context: ProcessorContext,
-    results: list[tuple[Windowed[Any], tuple[Any, int]]],
+    results: list[tuple[Windowed[Any], tuple[Any, ...]]],
     record: Record[Any, Any],
 ) -> None:
     """Forward final results, with the headers of the record that closed their windows."""
-    for key, (value, timestamp) in results:
-        context.forward(Record(key, Change(value, None), timestamp, record.headers))
+    for key, found in results:
+        context.forward(Record(key, Change(found[0], None), found[1], record.headers))
 
 
 class SessionAggregate(TableSupplier):
@@ -219,7 +220,10 @@ class _SessionAggregate(Processor):
         close_ms = self._observed_ms - aggregate.windows.grace_ms - gap
         alone = window = Window(timestamp, timestamp)
         value = aggregate.initializer()
-        touched = self._store.find_sessions(key, timestamp - gap, timestamp + gap)
+        touched = [
+            (session, aggregation(found))
+            for session, found in self._store.find_sessions(key, timestamp - gap, timestamp + gap)
+        ]
         for session, found in touched:
             value = aggregate.merger(key, value, found)
             start, end = session.window
@@ -238,7 +242,7 @@ class _SessionAggregate(Processor):
             low, high = max(0, self._timer.closed_ms), close_ms - 1
             if high >= 0 and high >= low:
                 ended = self._store.find_ended(low, high)
-                results = [(key, (value, key.window.end)) for key, value in ended]
+                results = [(key, (aggregation(found), key.window.end)) for key, found in ended]
                 emit_windows(self.context, results, record)
                 self._timer.closed_ms = close_ms
 

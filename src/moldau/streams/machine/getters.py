@@ -108,11 +108,15 @@ class Forwarder:
         #: The store's cache passes updates on, so the processor must not.
         self.cached = listen is not None and listen(self._from_cache)
 
-    def _from_cache(self, key: Any, new: Any, old: Any, timestamp: int | None) -> None:
+    def _from_cache(
+        self, key: Any, new: Any, old: Any, timestamp: int | None, headers: Headers | None = None
+    ) -> None:
         where = self._context.runtime.core.record_context
         time = where.timestamp if timestamp is None else timestamp
         change = Change(new, old if self._send_old else None)
-        self._context.forward(Record(key, change, time, where.headers))
+        if headers is None:
+            headers = where.headers
+        self._context.forward(Record(key, change, time, headers))
 
     def forward(
         self, key: Any, new: Any, old: Any, timestamp: int, headers: Headers, is_latest: bool = True

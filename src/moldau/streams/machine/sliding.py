@@ -16,7 +16,8 @@ from moldau.streams.machine.tables import window_view
 from moldau.streams.records import Record, ValueAndTimestamp, Window, Windowed
 from moldau.streams.windows import EmitStrategy, SlidingWindows
 
-_Value = tuple[Any, int]
+#: A value and its time; stores with headers have a third part, which results do not have.
+_Value = tuple[Any, ...]
 
 
 class SlidingAggregate(TableSupplier):
@@ -155,7 +156,7 @@ class _SlidingAggregate(Processor):
         if window.end < self._close_ms:
             self.context.drop()
             return
-        old, since = value
+        old, since = value[0], value[1]
         new = self._aggregate.aggregator(record.key, record.value, old)
         timestamp = record.timestamp if old is None else max(record.timestamp, since)
         self._store.put(record.key, new, start, timestamp)
@@ -166,7 +167,7 @@ class _SlidingAggregate(Processor):
         start = record.timestamp + 1
         self._store.put(record.key, value[0], start, value[1])
         window = Window(start, start + self._span_ms)
-        self._forward(record, window, None, ValueAndTimestamp(*value))
+        self._forward(record, window, None, ValueAndTimestamp(value[0], value[1]))
 
     def _forward(
         self, record: Record[Any, Any], window: Window, old: Any, new: ValueAndTimestamp[Any]

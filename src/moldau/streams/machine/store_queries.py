@@ -18,6 +18,7 @@ from moldau.streams.stores.key_value import KeyValueStore, TimestampedKeyValueSt
 from moldau.streams.stores.sessions import SessionStore
 from moldau.streams.stores.versioned import VersionedKeyValueStore
 from moldau.streams.stores.windowed import WindowStore
+from moldau.streams.stores.with_headers import without_headers
 
 R = TypeVar("R")
 _EVER = 2**63 - 1
@@ -225,6 +226,8 @@ def answer(
             f"For store partition {partition}, the current position {position} is not yet up to "
             f"the bound {bound.position}",
         )
+    # No query asks for headers, so each has the same result in stores with headers.
+    store = without_headers(store)
     try:
         found = _answered(query, store)
     except _Unknown:

@@ -17,6 +17,7 @@ from moldau.streams.machine.getters import (
     store_view,
 )
 from moldau.streams.records import Change, Record, ValueAndTimestamp
+from moldau.streams.stores.with_headers import aggregation
 
 Mapper = Callable[[Any, Any], Any]
 
@@ -272,7 +273,7 @@ def session_view(store_name: str) -> View:
         store = context.state_store(store_name)
 
         def get(key: Any) -> Found:
-            value = store.get(key.key, key.window.start, key.window.end)
+            value = aggregation(store.get(key.key, key.window.start, key.window.end))
             return None if value is None else ValueAndTimestamp(value, key.window.end)
 
         return NotVersioned(get)
@@ -288,7 +289,7 @@ def window_view(store_name: str) -> View:
 
         def get(key: Any) -> Found:
             found = store.get(key.key, key.window.start)
-            return None if found is None else ValueAndTimestamp(*found)
+            return None if found is None else ValueAndTimestamp(found[0], found[1])
 
         return NotVersioned(get)
 

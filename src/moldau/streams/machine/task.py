@@ -38,7 +38,7 @@ from moldau.streams.machine.wrappers import ProcessorWrapper, no_wrapper
 from moldau.streams.records import Headers, Produced, Record, RecordContext, TaskCore
 from moldau.streams.serdes import SessionWindowedSerde, TimeWindowedSerde
 from moldau.streams.stores._cache import RecordCache
-from moldau.streams.stores._tables import ChangelogWriter, HeadersLog
+from moldau.streams.stores._tables import ChangelogWriter, HeadersLog, OwnHeadersLog
 from moldau.streams.stores.base import ChangelogRecord, Meter, StoreBuilder, TaskState
 from moldau.streams.stores.read_only import read_only
 
@@ -95,6 +95,11 @@ class TaskSettings:
     surroundings: Surroundings = field(default_factory=Surroundings)
     #: The partition of a key's bytes among a number of partitions, for windowed keys.
     partition_of: Callable[[bytes, int], int] | None = None
+
+    @property
+    def stores_with_headers(self) -> bool:
+        """Whether stores of tables that say neither keep headers."""
+        return str(self.config.get("dsl.store.format")).upper() == "HEADERS"
 
     @property
     def partition(self) -> int:
@@ -160,7 +165,12 @@ class Task:
         self._partition = settings.partition
         self.progress = Progress()
         self._stores = TaskStores(
-            settings.state, settings.persistent_stores, settings.cache, self.core, settings.meter
+            settings.state,
+            settings.persistent_stores,
+            settings.cache,
+            self.core,
+            settings.meter,
+            settings.stores_with_headers,
         )
         self._punctuations = {kind: PunctuationQueue() for kind in PunctuationType}
         self._nodes: dict[str, Node] = {}
@@ -188,7 +198,11 @@ class Task:
             changelog, topic = (source, True), source
         elif builder.logging:
             changelog = topic, False
-            kind = HeadersLog if builder.logs_headers else ChangelogWriter
+            kind = ChangelogWriter
+            if builder.logs_headers:
+                kind = HeadersLog
+            elif self._stores.has_headers(builder):
+                kind = OwnHeadersLog
             log = kind(self._collect, topic, self._partition, self.core)
         self._stores.create(builder, log, self._drop, changelog, topic)
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from moldau.streams.errors import StreamsError
 from moldau.streams.records import TaskCore
 from moldau.streams.stores._cache import RecordCache, StoreCache
 from moldau.streams.stores.base import (
@@ -48,7 +49,9 @@ class TaskStores:
         cache: RecordCache | None,
         runtime: TaskCore,
         meter: Meter | None = None,
+        headers_default: bool = False,
     ) -> None:
+        self._headers_default = headers_default
         self._state = state
         self._cache = cache
         self._runtime = runtime
@@ -60,6 +63,28 @@ class TaskStores:
         self._persistent: set[str] = set()
         self.by_name: dict[str, Any] = {}
 
+    def _is_persistent(self, builder: StoreBuilder) -> bool:
+        persistent = builder.persistent
+        return self._persistent_default if persistent is None else persistent
+
+    def has_headers(self, builder: StoreBuilder) -> bool:
+        """Whether values of a store have headers.
+
+        `dsl.store.format` gives them to stores on disk only, as in Kafka Streams, and not to those
+        that have a place of their own.
+        """
+        if builder.headers is not None:
+            return builder.headers
+        return self._headers_default and self._is_persistent(builder) and builder.storage is None
+
+    def _check_format(self, state: TaskState, name: str, *, headers: bool) -> None:
+        try:
+            state.check_format(name, headers=headers)
+        except StreamsError:
+            # No task comes of this, so nobody else closes the state.
+            self.close()
+            raise
+
     def create(
         self,
         builder: StoreBuilder,
@@ -70,10 +95,12 @@ class TaskStores:
     ) -> None:
         """Create a store; `changelog` is its topic, and whether that is an input topic."""
         name = builder.name
-        persistent = builder.persistent
-        if persistent is None:
-            persistent = self._persistent_default
-        state = self._state if persistent and builder.storage is None else None
+        state = None
+        if self._is_persistent(builder) and builder.storage is None:
+            state = self._state
+        headers = self.has_headers(builder)
+        if state is not None:
+            self._check_format(state, name, headers=headers)
         storage: Storage
         if builder.storage is not None:
             storage = builder.storage(name)
@@ -91,7 +118,9 @@ class TaskStores:
             else:
                 cache = StoreCache(self._cache, self._runtime)
             self._caches.append(cache)
-        context = StoreContext(topic=topic, log=log, drop=drop, storage=storage, cache=cache)
+        context = StoreContext(
+            topic=topic, log=log, drop=drop, storage=storage, cache=cache, headers=headers
+        )
         store = self.by_name[name] = builder.create(context)
         if state is not None and storage.is_used:
             self._persistent.add(name)

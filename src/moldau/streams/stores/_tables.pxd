@@ -21,6 +21,10 @@ cdef class HeadersLog(ChangelogWriter):
     cpdef write(self, bytes key, value, long long timestamp, headers)
 
 
+cdef class OwnHeadersLog(HeadersLog):
+    cpdef write(self, bytes key, value, long long timestamp, headers)
+
+
 cdef class OtherLog(ChangelogWriter):
     cdef object _log
 
@@ -45,16 +49,19 @@ cdef class KeyValueStore:
 
 cdef class TimestampedKeyValueStore:
     cdef readonly object name
-    cdef object _topic
-    cdef CoreSerde _keys
-    cdef CoreSerde _values
-    cdef OrderedMap _map
-    cdef ChangelogWriter _log
+    cdef readonly object _topic
+    cdef readonly CoreSerde _keys
+    cdef readonly CoreSerde _values
+    cdef readonly OrderedMap _map
+    cdef readonly ChangelogWriter _log
     cdef StoreCache _cache
-    cdef object _listener
+    cdef readonly object _listener
 
     cpdef bytes raw_key(self, key)
     cpdef bytes find(self, bytes raw)
+    cpdef bytes _kept(self, bytes data, long long timestamp, headers)
     cpdef value_of(self, bytes kept)
-    @cython.locals(cache=StoreCache, data=bytes, kept=bytes, old=bytes)
+    @cython.locals(data=bytes)
     cpdef write(self, bytes raw, value, long long timestamp)
+    @cython.locals(cache=StoreCache, old=bytes)
+    cpdef keep(self, bytes raw, bytes data, bytes kept, long long timestamp, headers)

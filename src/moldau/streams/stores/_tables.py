@@ -27,8 +27,9 @@ if not cython.compiled:
     # The compiler takes them from the .pxd, as C.
     from moldau.streams.longs import prefixed, unpack_long
 
-#: Gets what a cache passes on: key, new value, old value, and the new value's time.
-Listener = Callable[[Any, Any, Any, int | None], None]
+#: Gets what a cache passes on: key, new value, old value, and the new value's time; of sessions
+#: with headers also these.
+Listener = Callable[..., None]
 
 
 class ChangelogWriter:
@@ -73,6 +74,18 @@ class HeadersLog(ChangelogWriter):
                 timestamp = max(0, context.timestamp)
             topic, partition = self._topic, self._partition
             self._collect(Produced(topic, key, value, timestamp, context.headers, partition))
+
+
+class OwnHeadersLog(HeadersLog):
+    """Gives a deletion the headers of the input record: values of the store have their own."""
+
+    __slots__ = ()
+
+    def write(self, key: bytes, value: bytes | None, timestamp: int, headers: Headers) -> None:
+        if value is None:
+            HeadersLog.write(self, key, value, timestamp, headers)
+        else:
+            ChangelogWriter.write(self, key, value, timestamp, headers)
 
 
 class OtherLog(ChangelogWriter):
@@ -294,6 +307,10 @@ class TimestampedKeyValueStore:
         found: bytes | None = self._map.get(raw)
         return found
 
+    def _kept(self, data: bytes, timestamp: int, headers: Headers) -> bytes:
+        """What the store keeps of a value's bytes."""
+        return prefixed(timestamp, data)
+
     def _value(self, kept: bytes) -> Any:
         return ValueAndTimestamp(self.value_of(kept), unpack_long(kept, 0))
 
@@ -343,12 +360,17 @@ class TimestampedKeyValueStore:
     def write(self, raw: bytes, value: Any, timestamp: int) -> None:
         """Set the value of a key that is given as bytes."""
         data = self._values.serialize(self._topic, value)
-        kept = None if data is None else prefixed(timestamp, data)
+        self.keep(raw, data, None if data is None else prefixed(timestamp, data), timestamp, ())
+
+    def keep(
+        self, raw: bytes, data: bytes | None, kept: bytes | None, timestamp: int, headers: Headers
+    ) -> None:
+        """Set what the store keeps for a key, and log the value's bytes."""
         cache = self._cache
         if cache is None:
             self._map.put(raw, kept)
             # The changelog has the time as the record's own.
-            self._log.write(raw, data, -1 if data is None else timestamp, ())
+            self._log.write(raw, data, -1 if data is None else timestamp, headers)
         else:
             old = None if cache.has(raw) else self._map.get(raw)
             self._map.put(raw, kept)
@@ -397,5 +419,5 @@ class TimestampedKeyValueStore:
     def restore(self, records: Iterable[tuple[bytes, bytes | None, int, Headers]]) -> None:
         """Apply records of the changelog, which has the times as the records' own."""
         entries = self._map
-        for key, value, timestamp, _ in records:
-            entries.put(key, None if value is None else prefixed(timestamp, value))
+        for key, value, timestamp, headers in records:
+            entries.put(key, None if value is None else self._kept(value, timestamp, headers))

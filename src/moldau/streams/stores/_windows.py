@@ -125,9 +125,21 @@ class WindowStore:
     def write(self, raw: bytes, value: Any, start: int, timestamp: int) -> None:
         """Set the value of a window whose key is given as bytes."""
         data = self._values.serialize(self._topic, value)
+        kept = data if data is None or not self._timestamped else prefixed(timestamp, data)
+        self.keep(raw, start, data, kept, timestamp, ())
+
+    def keep(
+        self,
+        raw: bytes,
+        start: int,
+        data: bytes | None,
+        kept: bytes | None,
+        timestamp: int,
+        headers: Headers,
+    ) -> None:
+        """Set what the store keeps for a window, and log the value's bytes."""
         if self._retain_duplicates:
             self._sequence = (self._sequence + 1) & 0x7FFF_FFFF
-        kept = data if data is None or not self._timestamped else prefixed(timestamp, data)
         entry = raw, start, self._sequence
         cache, old = self._cache, None
         if cache is not None and not cache.has(entry):
@@ -143,7 +155,7 @@ class WindowStore:
             return
         # The changelog has the time as the record's own.
         time = timestamp if self._timestamped and data is not None else -1
-        self._log.write(window_key(raw, start, self._sequence), data, time, ())
+        self._log.write(window_key(raw, start, self._sequence), data, time, headers)
 
     def find(self, entry: Entry) -> bytes | None:
         """What the store keeps for a window: eight bytes of time, if any, and the value's."""
@@ -158,14 +170,18 @@ class WindowStore:
             return self._values.deserialize_after(self._topic, kept, 8)
         return self._values.deserialize(self._topic, kept)
 
-    def _value(self, kept: bytes) -> tuple[Any, int]:
+    def _kept(self, data: bytes, timestamp: int, headers: Headers) -> bytes:
+        """What a store with times keeps of a value's bytes."""
+        return prefixed(timestamp, data)
+
+    def _value(self, kept: bytes) -> Any:
         return self.value_of(kept), unpack_long(kept, 0) if self._timestamped else -1
 
     def _windowed(self, entry: Entry) -> Windowed[Any]:
         key = self._keys.deserialize(self._topic, entry[0])
         return Windowed(key, Window(entry[1], min(entry[1] + self._size_ms, _MAX_TIMESTAMP)))
 
-    def get(self, key: Any, start: int) -> tuple[Any, int] | None:
+    def get(self, key: Any, start: int) -> tuple[Any, ...] | None:
         """The value of a window and its time (-1 without times), or `None`."""
         kept = self.find((self.raw_key(key), start, 0))
         return None if kept is None else self._value(kept)
@@ -235,10 +251,10 @@ class WindowStore:
 
     def restore(self, records: Iterable[tuple[bytes, bytes | None, int, Headers]]) -> None:
         """Apply records of the changelog, which has the times as the records' own."""
-        for key, value, timestamp, _ in records:
+        for key, value, timestamp, headers in records:
             start, sequence = int.from_bytes(key[-12:-4]), int.from_bytes(key[-4:])
             if self._timestamped and value is not None:
-                value = prefixed(timestamp, value)
+                value = self._kept(value, timestamp, headers)
             if value is not None or not self._retain_duplicates:
                 self._segments.put((key[:-12], start, sequence), value)
             if self._retain_duplicates:

@@ -87,6 +87,12 @@ class TaskState(Protocol):
 
     def storage(self, store: str) -> Storage: ...
 
+    def check_format(self, store: str, *, headers: bool) -> None:
+        """A store is opened with or without headers; raises StreamsError if it cannot be read so.
+
+        One without headers becomes one with headers, but not the other way round.
+        """
+
     def checkpoint(self, store: str) -> int | None:
         """The changelog offset up to which the store has everything; `None` if unknown."""
 
@@ -142,6 +148,8 @@ class StoreContext:
     storage: Storage
     #: Where updates wait that are passed on at a commit; `None` passes on each at once.
     cache: StoreCache | None = None
+    #: Whether values have headers.
+    headers: bool = False
 
 
 class StoreOptions(TypedDict, total=False):
@@ -178,6 +186,8 @@ class StoreBuilder:
     caching: bool = False
     #: Whether records of the changelog have the headers of the record that caused them.
     logs_headers: bool = False
+    #: Whether values have headers; `None` leaves it to `dsl.store.format`.
+    headers: bool | None = False
 
     @property
     def is_versioned(self) -> bool:

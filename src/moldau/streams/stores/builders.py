@@ -9,11 +9,20 @@ from __future__ import annotations
 from typing import Any, Unpack
 
 from moldau.streams.serdes import BYTES, Serde, SerdeLike, serde
-from moldau.streams.stores.base import StoreBuilder, StoreOptions
-from moldau.streams.stores.key_value import KeyValueStore, TimestampedKeyValueStore
+from moldau.streams.stores.base import StoreBuilder, StoreContext, StoreOptions
+from moldau.streams.stores.key_value import (
+    KeyValueStore,
+    TimestampedKeyValueStore,
+    TimestampedKeyValueStoreWithHeaders,
+)
 from moldau.streams.stores.lru import LruStore
 from moldau.streams.stores.versioned import VersionedKeyValueStore
-from moldau.streams.stores.windowed import SessionStore, WindowStore
+from moldau.streams.stores.windowed import (
+    SessionStore,
+    SessionStoreWithHeaders,
+    WindowStore,
+    WindowStoreWithHeaders,
+)
 from moldau.streams.windows import Duration, iso, millis
 
 
@@ -53,16 +62,24 @@ def timestamped_key_value_store(
     key_serde: SerdeLike,
     value_serde: SerdeLike,
     caching: bool = False,
+    headers: bool | None = False,
     **options: Unpack[StoreOptions],
 ) -> StoreBuilder:
-    """A store whose values have times: timestamped_key_value_store("last", ...)."""
+    """A store whose values have times: timestamped_key_value_store("last", ...).
+
+    `headers`: they also have headers; `None` leaves it to `dsl.store.format`.
+    """
     keys, values = _of(key_serde), _of(value_serde)
+
+    def create(at: StoreContext) -> object:
+        kind = TimestampedKeyValueStoreWithHeaders if at.headers else TimestampedKeyValueStore
+        return kind(name, keys, values, at.log, at.storage.map(), at.cache, at.topic)
+
     return StoreBuilder(
         name,
-        lambda at: TimestampedKeyValueStore(
-            name, keys, values, at.log, at.storage.map(), at.cache, at.topic
-        ),
+        create,
         caching=caching,
+        headers=headers,
         **options,
     )
 
@@ -118,12 +135,16 @@ def window_store(
     retain_duplicates: bool = False,
     timestamped: bool = True,
     caching: bool = False,
+    headers: bool | None = False,
     **options: Unpack[StoreOptions],
 ) -> StoreBuilder:
     """A store by key and window: window_store("recent", window_size=1000, retention=5000, ...).
 
-    As in Kafka Streams, a store that retains duplicates is not cached.
+    As in Kafka Streams, a store that retains duplicates is not cached. `headers`: values also have
+    headers; `None` leaves it to `dsl.store.format`.
     """
+    if headers and not timestamped:
+        raise ValueError(f"values of window store {name} have headers only where they have times")
     keys, values = _of(key_serde), _of(value_serde)
     retention_ms = _not_negative(retention, "retentionPeriod")
     size_ms = _not_negative(window_size, "windowSize")
@@ -134,7 +155,7 @@ def window_store(
         )
     return StoreBuilder(
         name,
-        lambda at: WindowStore(
+        lambda at: (WindowStoreWithHeaders if at.headers else WindowStore)(
             name,
             keys,
             values,
@@ -150,6 +171,7 @@ def window_store(
         ),
         retention_ms=retention_ms,
         caching=caching and not retain_duplicates,
+        headers=headers,
         **options,
     )
 
@@ -161,14 +183,18 @@ def session_store(
     value_serde: SerdeLike,
     retention: Duration,
     caching: bool = False,
+    headers: bool | None = False,
     **options: Unpack[StoreOptions],
 ) -> StoreBuilder:
-    """A store by key and session: session_store("visits", retention=60_000, ...)."""
+    """A store by key and session: session_store("visits", retention=60_000, ...).
+
+    `headers`: values have headers; `None` leaves it to `dsl.store.format`.
+    """
     retention_ms = _not_negative(retention, "retentionPeriod")
     keys, values = _of(key_serde), _of(value_serde)
     return StoreBuilder(
         name,
-        lambda at: SessionStore(
+        lambda at: (SessionStoreWithHeaders if at.headers else SessionStore)(
             name,
             keys,
             values,
@@ -181,5 +207,6 @@ def session_store(
         ),
         retention_ms=retention_ms,
         caching=caching,
+        headers=headers,
         **options,
     )

@@ -183,6 +183,8 @@ class DiskState:
         self._batch_bytes = batch_bytes
         self._pending_bytes = 0
         self._storages: dict[str, DiskStorage] = {}
+        #: Those whose values have headers.
+        self._with_headers: set[str] = set()
         directory.mkdir(parents=True, exist_ok=True)
         self._env = self._lmdb.open(
             str(directory),
@@ -216,6 +218,17 @@ class DiskState:
     def storage(self, store: str) -> DiskStorage:
         """The place of one store; each has one."""
         return self._storages.setdefault(store, DiskStorage(self, store))
+
+    def check_format(self, store: str, *, headers: bool) -> None:
+        """A store with headers stays one: what it has on disk cannot be read without them."""
+        if headers:
+            self._with_headers.add(store)
+        elif self.number(f"headers/{store}", 0):
+            raise StreamsError(
+                f"store {store} has headers on disk, and is opened without them: set "
+                f"dsl.store.format=HEADERS (or headers=True) again, or delete the local state with "
+                f"clean_up(), so that it is restored from its changelog"
+            )
 
     def checkpoint(self, store: str) -> int | None:
         """The changelog offset up to which the store has everything; `None` if unknown."""
@@ -251,6 +264,8 @@ class DiskState:
             for name, offset in checkpoints.items():
                 place = f"checkpoint/{name}".encode()
                 transaction.put(place, offset.to_bytes(8, signed=True), db=self._meta)
+            for name in self._with_headers:
+                transaction.put(f"headers/{name}".encode(), b"\x01", db=self._meta)
             transaction.put(b"format", _FORMAT, db=self._meta)
 
     def close(self) -> None:

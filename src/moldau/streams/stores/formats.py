@@ -53,7 +53,8 @@ def join_side_key(key: bytes, timestamp: int, *, left: bool) -> bytes:
     return _LONG.pack(timestamp) + (b"\x01" if left else b"\x00") + key
 
 
-def _varint(value: int) -> bytes:
+def varint(value: int) -> bytes:
+    """The bytes of a number of 32 bits as records have it: small ones, also negative, are short."""
     value = (value << 1) ^ (value >> 63)
     out = bytearray()
     while value > 0x7F:
@@ -63,20 +64,21 @@ def _varint(value: int) -> bytes:
     return bytes(out)
 
 
-def _read_varint(data: bytes) -> tuple[int, int]:
+def read_varint(data: bytes) -> tuple[int, int]:
+    """The number that some bytes begin with, and how many bytes it has."""
     value = shift = 0
     for position, byte in enumerate(data[:5]):
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
             return (value >> 1) ^ -(value & 1), position + 1
         shift += 7
-    raise StreamsError(f"a table's repartition record has no valid length: {data[:5].hex()}")
+    raise StreamsError(f"there is no valid length in {data[:5].hex()}")
 
 
 def change_value(new: bytes | None, old: bytes | None) -> bytes:
     """An update of a table in a repartition topic: the new value, the old one, or both."""
     if new is not None and old is not None:
-        return _varint(len(new)) + new + old + _BOTH
+        return varint(len(new)) + new + old + _BOTH
     if new is not None:
         return new + _NEW
     if old is not None:
@@ -93,8 +95,42 @@ def read_change_value(data: bytes) -> tuple[bytes | None, bytes | None]:
         return None, data[:-1]
     if marker != _BOTH:
         raise StreamsError(f"a table's repartition record ends in {marker.hex()}, not 00 to 02")
-    length, start = _read_varint(data)
+    length, start = read_varint(data)
     return data[start : start + length], data[start + length : -1]
+
+
+def header_bytes(headers: Headers) -> bytes:
+    """Headers in a value of a store with headers: their number, then size and bytes of each part.
+
+    No headers are no bytes.
+    """
+    if not headers:
+        return b""
+    parts = [varint(len(headers))]
+    for name, value in headers:
+        raw = name.encode()
+        parts += [varint(len(raw)), raw]
+        parts += [varint(-1)] if value is None else [varint(len(value)), value]
+    return b"".join(parts)
+
+
+def read_header_bytes(data: bytes) -> Headers:
+    """The headers."""
+    if not data:
+        return ()
+    found: list[tuple[str, bytes | None]] = []
+    count, at = read_varint(data)
+    for _ in range(count):
+        name, at = _read_sized(data, at)
+        value, at = _read_sized(data, at)
+        found.append(((name or b"").decode(), value))
+    return tuple(found)
+
+
+def _read_sized(data: bytes, at: int) -> tuple[bytes | None, int]:
+    size, length = read_varint(data[at : at + 5])
+    at += length
+    return (None, at) if size < 0 else (data[at : at + size], at + size)
 
 
 class Subscription(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Generic, TypeVar
 
-from moldau.streams.records import Window, Windowed
+from moldau.streams.records import Headers, Window, Windowed
 from moldau.streams.serdes import Serde
 from moldau.streams.stores._cache import StoreCache
 from moldau.streams.stores._tables import Listener
@@ -66,9 +66,14 @@ class SessionStore(Generic[K, V]):
         key, end, start = entry
         self._log(session_store_key(key, start, end), new, None)
         if self._listener is not None:
-            session = Windowed(self._keys.deserialize(self._topic, key), Window(start, end))
-            value = self._values.deserialize(self._topic, new)
-            self._listener(session, value, self._values.deserialize(self._topic, old), end)
+            self._listener(self._session(entry), self._read(new), self._read(old), end)
+
+    def _session(self, entry: Entry) -> Windowed[K]:
+        key = self._keys.deserialize(self._topic, entry[0])
+        return Windowed(key, Window(entry[2], entry[1]))  # type: ignore[arg-type]
+
+    def _read(self, data: bytes | None) -> V | None:
+        return self._values.deserialize(self._topic, data)
 
     def _key(self, key: K) -> bytes:
         data = self._keys.serialize(self._topic, key)
@@ -77,25 +82,38 @@ class SessionStore(Generic[K, V]):
         return data
 
     def _typed(self, entry: Entry, data: bytes) -> tuple[Windowed[K], V]:
-        key = self._keys.deserialize(self._topic, entry[0])
-        windowed = Windowed(key, Window(entry[2], entry[1]))
-        return windowed, self._values.deserialize(self._topic, data)  # type: ignore[return-value]
+        return self._session(entry), self._read(data)  # type: ignore[return-value]
 
     def put(self, session: Windowed[K], value: V | None) -> None:
         """Set the value of a session; `None` deletes it."""
+        key, data = self._written(session, value)
+        self._keep(key, session, data, data, ())
+
+    def _written(self, session: Windowed[K], value: V | None) -> tuple[bytes, bytes | None]:
+        """The bytes of a session's key and value."""
         if session is None:
             raise ValueError("sessionKey can't be null")
         if session.key is None:
             raise ValueError("sessionKey.key() can't be null")
-        key, (start, end) = self._key(session.key), session.window
-        data = self._values.serialize(self._topic, value)
+        return self._key(session.key), self._values.serialize(self._topic, value)
+
+    def _keep(
+        self,
+        key: bytes,
+        session: Windowed[K],
+        data: bytes | None,
+        kept: bytes | None,
+        headers: Headers,
+    ) -> None:
+        """Set what the store keeps for a session, and log the value's bytes."""
+        start, end = session.window
         entry, cache = (key, end, start), self._cache
         old = None if cache is None or cache.has(entry) else self._segments.get(entry)
-        self._segments.put(entry, data)
+        self._segments.put(entry, kept)
         if cache is not None:
-            cache.put(entry, len(key) + 16, old, data)
+            cache.put(entry, len(key) + 16, old, kept)
         else:
-            self._log(session_store_key(key, start, end), data, None)
+            self._log(session_store_key(key, start, end), data, None, headers)
 
     def remove(self, session: Windowed[K]) -> None:
         """Delete a session: store.remove(Windowed("a", Window(0, 10)))."""
@@ -103,8 +121,7 @@ class SessionStore(Generic[K, V]):
 
     def get(self, key: K, start: int, end: int) -> V | None:
         """The value of one session, or `None`."""
-        data = self._segments.get((self._key(key), end, start))
-        return self._values.deserialize(self._topic, data)
+        return self._read(self._segments.get((self._key(key), end, start)))
 
     def find_sessions(self, key: K, end_min: int, start_max: int) -> list[tuple[Windowed[K], V]]:
         """The sessions of a key that end at `end_min` or later and start by `start_max`."""

@@ -113,6 +113,7 @@ def _window_store(
             value_serde=handle.values,
             retention=retention,
             caching=caching,
+            headers=spec.headers,
             **spec.options,
         )
     return window_store(
@@ -122,6 +123,7 @@ def _window_store(
         window_size=size,
         retention=retention,
         caching=caching,
+        headers=spec.headers,
         **spec.options,
     )
 

@@ -23,7 +23,8 @@ class Materialized:
     Materialized(name="counts", value_serde="long"); `history` makes a table versioned; `caching`
     forwards only the last of several updates of a key between commits; `persistent` keeps the store
     on disk or in memory, instead of what `default.dsl.store` says; `changelog_config` has settings
-    of the changelog topic; `storage` makes a place of its own for the entries, by the store's name.
+    of the changelog topic; `storage` makes a place of its own for the entries, by the store's name;
+    `headers` keeps headers beside the values or not, instead of what `dsl.store.format` says.
     """
 
     name: str | None = None
@@ -36,12 +37,15 @@ class Materialized:
     caching: bool = True
     persistent: bool | None = None
     storage: Callable[[str], Storage] | None = None
+    headers: bool | None = None
 
     def __post_init__(self) -> None:
         if self.name is not None:
             check_name(self.name)
         if self.retention_ms is not None and self.retention_ms < 0:
             raise ValueError("Retention must not be negative.")
+        if self.headers and self.history is not None:
+            raise ValueError("a versioned store keeps no headers: give `history` or `headers`")
 
     @property
     def retention_ms(self) -> int | None:
@@ -162,7 +166,9 @@ def table_store(
     serdes = {"key_serde": keys, "value_serde": values}
     if store.history is not None:
         return versioned_key_value_store(name, history=store.history, **serdes, **store.options)
-    return timestamped_key_value_store(name, caching=store.caching, **serdes, **store.options)
+    return timestamped_key_value_store(
+        name, caching=store.caching, headers=store.headers, **serdes, **store.options
+    )
 
 
 def chosen(like: SerdeLike | None, otherwise: Serde[Any] | None) -> Serde[Any] | None:

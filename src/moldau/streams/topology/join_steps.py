@@ -93,6 +93,8 @@ def _join_stores(
                     f"graceMs={windows.grace_ms}}} "
                     f"for the window size and retention period"
                 )
+            if spec.headers is not None:
+                raise TopologyError(f"store {spec.name} of a join of streams keeps no headers")
             name, options = spec.name or name, spec.options
         made.append(_window_store(name, left.keys, values, windows, options))
     return made[0], made[1]

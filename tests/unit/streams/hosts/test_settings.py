@@ -80,7 +80,7 @@ def test_keys_without_effect_are_named(caplog: pytest.LogCaptureFixture) -> None
         ({"producer.transactional.id": "mine"}, "producer.transactional.id is set"),
         ({"consumer.linger.ms": 5}, "Unknown configuration consumer.linger.ms"),
         ({"application.server": "here"}, "host:port"),
-        ({"dsl.store.format": "HEADERS"}, "dsl.store.format"),
+        ({"dsl.store.format": "PLAIN"}, "dsl.store.format"),
         ({"processing.exception.handler": "no.such.module"}, "cannot be imported"),
     ],
 )
