@@ -36,6 +36,7 @@ from moldau.broker.metadata.machine.reassignments import (
 from moldau.broker.metadata.machine.topics import create_topics, delete_topics
 from moldau.broker.metadata.machine.view import ControllerConfig
 from moldau.broker.raft.machine.record_versions import record_version
+from moldau.sim.metadata import AnyRules
 from moldau.wire.codec import decode, encode
 from moldau.wire.errors import ApiError
 from moldau.wire.message import Message
@@ -78,27 +79,6 @@ SESSION_MS = 9_000
 LIVES = 25
 STEPS = 100
 BROKERS = range(1, 6)
-
-
-class AnyRules:
-    """Everything may be set."""
-
-    def validate_topic(self, values: Any) -> None: ...
-
-    def validate_broker(self, values: Any, *, per_broker: bool) -> None: ...
-
-    def validate_group(self, values: Any) -> None: ...
-
-    def validate_client_metrics(self, values: Any) -> None: ...
-
-    def is_list(self, resource_type: int, key: str) -> bool:
-        return False
-
-    def default_value(self, resource_type: int, key: str) -> str | None:
-        return None
-
-    def effective_topic(self, topic: Any, cluster: Any, broker: Any) -> Sequence[Any]:
-        return []
 
 
 class Life:

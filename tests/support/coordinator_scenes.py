@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import heapq
-import itertools
 from bisect import bisect_right
 from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
@@ -21,6 +19,7 @@ from moldau.broker.coordinator.runtime import CoordinatorRuntime
 from moldau.wire.errors import ApiError, ErrorCode
 from moldau.wire.messages import Message, OffsetCommitKey, OffsetCommitValue
 from moldau.wire.records import encode_batch, encode_end_txn_marker, read_header
+from support.channels import HandClock
 
 
 class MemoryLog:
@@ -105,44 +104,6 @@ class MemoryLog:
         self._waiters.pop(waiter, None)
 
 
-class VirtualClock:
-    def __init__(self) -> None:
-        self.time_ms = 1_000
-        self._queue: list[tuple[int, int, _Alarm]] = []
-        self._count = itertools.count()
-
-    def now_ms(self) -> int:
-        return self.time_ms
-
-    def elapsed_ms(self) -> int:
-        return self.time_ms
-
-    def call_later(self, delay_ms: int, callback: Callable[[], None]) -> _Alarm:
-        alarm = _Alarm(callback)
-        heapq.heappush(self._queue, (self.time_ms + delay_ms, next(self._count), alarm))
-        return alarm
-
-    def advance(self, delay_ms: int) -> None:
-        end_ms = self.time_ms + delay_ms
-        while self._queue and self._queue[0][0] <= end_ms:
-            at_ms, _, alarm = heapq.heappop(self._queue)
-            self.time_ms = max(self.time_ms, at_ms)
-            alarm.ring()
-        self.time_ms = end_ms
-
-
-class _Alarm:
-    def __init__(self, callback: Callable[[], None]) -> None:
-        self._callback: Callable[[], None] | None = callback
-
-    def cancel(self) -> None:
-        self._callback = None
-
-    def ring(self) -> None:
-        if self._callback is not None:
-            self._callback()
-
-
 @dataclass
 class Probe:
     """A shard that notes what it is told."""
@@ -184,7 +145,7 @@ def record(topic: str, value: bool = True) -> CoordinatorRecord:
 
 class World:
     def __init__(self, load_buffer_size: int = 1 << 20) -> None:
-        self.clock = VirtualClock()
+        self.clock = HandClock()
         self.log = MemoryLog()
         self.shards: list[Probe] = []
         self.bugs: list[Exception] = []

@@ -36,6 +36,7 @@ from moldau.broker.metadata.machine.partitions import alter_partition
 from moldau.broker.metadata.machine.reassignments import alter_partition_reassignments
 from moldau.broker.metadata.machine.topics import create_topics
 from moldau.broker.metadata.machine.view import ControllerConfig
+from moldau.sim.metadata import AnyRules
 from moldau.wire.errors import ApiError
 from moldau.wire.messages import (
     AlterPartitionReassignmentsRequest,
@@ -53,27 +54,6 @@ SESSION_MS = 9_000
 
 brokers = st.sampled_from(BROKERS)
 positions = st.integers(0, 7)
-
-
-class AnyRules:
-    """Everything may be set."""
-
-    def validate_topic(self, values: Any) -> None: ...
-
-    def validate_broker(self, values: Any, *, per_broker: bool) -> None: ...
-
-    def validate_group(self, values: Any) -> None: ...
-
-    def validate_client_metrics(self, values: Any) -> None: ...
-
-    def is_list(self, resource_type: int, key: str) -> bool:
-        return False
-
-    def default_value(self, resource_type: int, key: str) -> str | None:
-        return None
-
-    def effective_topic(self, topic: Any, cluster: Any, broker: Any) -> list[Any]:
-        return []
 
 
 class ClusterLife(RuleBasedStateMachine):

@@ -9,7 +9,6 @@ from typing import Any, cast
 from moldau.broker.config import BrokerConfig
 from moldau.broker.replication.fetchers import FetcherSettings
 from moldau.broker.replication.service import ReplicationService
-from moldau.clock import Alarm
 from moldau.peers.channel import Transport
 from moldau.wire.errors import ErrorCode
 from moldau.wire.messages import AlterPartitionRequest, AlterPartitionResponse
@@ -31,19 +30,6 @@ def config_of(folder: Path) -> BrokerConfig:
             "replica.fetch.max.bytes": "77",
         }
     )
-
-
-class VirtualClock:
-    def __init__(self, loop: VirtualLoop) -> None:
-        self._loop = loop
-
-    def now_ms(self) -> int:
-        return self._loop.now_ms
-
-    elapsed_ms = now_ms
-
-    def call_later(self, delay_ms: int, callback: Any) -> Alarm:
-        return self._loop.call_later(delay_ms / 1000, callback)
 
 
 def test_settings_are_those_of_the_broker(tmp_path: Path) -> None:
@@ -75,7 +61,7 @@ def test_who_is_not_heard_of_is_proposed_to_leave_until_the_controller_answers(
         service = ReplicationService(
             node_id=NODE_ID,
             transport=cast(Transport, None),
-            clock=VirtualClock(loop),
+            clock=loop.clock,
             inter_broker_listener="PLAINTEXT",
             config=config_of(tmp_path).__getitem__,
             broker_epoch=lambda: 41,
@@ -143,7 +129,7 @@ def test_a_failure_while_one_partition_is_checked_or_answered_is_its_own(tmp_pat
         service = ReplicationService(
             node_id=NODE_ID,
             transport=cast(Transport, None),
-            clock=VirtualClock(loop),
+            clock=loop.clock,
             inter_broker_listener="PLAINTEXT",
             config=config_of(tmp_path).__getitem__,
             broker_epoch=lambda: 41,
