@@ -15,7 +15,7 @@ from moldau.client import Admin, Consumer, NewTopic, Producer
 from moldau.pipelines import PipelineError, Pipelines, daemon
 from moldau.spark.hosting.machine.beats import InstanceState
 from moldau.spark.hosting.places import ApplicationPlaces
-from moldau.spark.runtime.processes import start_mark
+from moldau.spark.runtime.processes import is_running, start_mark
 from moldau.testing import Broker
 from support.cli import moldau_cli
 from support.waiting import eventually
@@ -89,6 +89,14 @@ class Deployment:
         return answer.out
 
 
+def kill(pid: int) -> None:
+    """Until it is gone: on a busy machine a process that is killed has its locks for a while."""
+    mark = start_mark(pid)
+    assert mark is not None
+    os.kill(pid, signal.SIGKILL)
+    eventually(lambda: not is_running(pid, mark), what="the end of what was killed")
+
+
 @pytest.fixture(scope="module")
 def deployment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
     with Broker() as broker:
@@ -115,7 +123,7 @@ def test_a_small_pipeline_runs_without_spark_through_kills(deployment: Deploymen
             loop = daemon.status(deployment.folder).pid
             pid = deployment.runner() if victim == "runner" else loop
             assert pid is not None
-            os.kill(pid, signal.SIGKILL)
+            kill(pid)
         deployment.send(500)
         daemon.ensure_running(deployment.folder, deployment.bootstrap)
         deployment.wait_for_all()
@@ -125,7 +133,7 @@ def test_a_run_that_a_lost_loop_has_stopped_is_started_again(deployment: Deploym
     # A loop whose broker has gone with its owner stops what runs, and cannot write that down.
     loop = daemon.status(deployment.folder).pid
     assert loop is not None
-    os.kill(loop, signal.SIGKILL)
+    kill(loop)
     places = ApplicationPlaces(deployment.folder / "tasks" / "evens")
     (beat,) = places.beats(1)
     places.signal(beat.run, stop=True)
