@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import random
+import warnings
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -258,6 +260,25 @@ def test_closing_gives_up_the_request_under_way() -> None:
             assert node.failures == []
 
     asyncio.run(scenario())
+
+
+def test_a_request_that_is_given_up_before_it_began_leaves_nothing() -> None:
+    async def scenario() -> None:
+        clock, controller = HandClock(), PlayedController()
+        node = Node(controller, clock, broker_id=2, run=1)
+        async with cleanly(clock, node):
+            node.manager.start()
+            # The timer creates the request's task, which does not get its turn.
+            clock.advance(0)
+            node.manager.close()
+            await settle()
+            assert controller.sent == []
+
+    with warnings.catch_warnings(record=True) as raised:
+        warnings.simplefilter("always")
+        asyncio.run(scenario())
+        gc.collect()
+    assert [str(each.message) for each in raised] == []
 
 
 def test_a_bug_is_a_failure_of_the_broker() -> None:

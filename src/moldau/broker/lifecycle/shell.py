@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 from uuid import UUID
 
 from moldau.broker.lifecycle.machine.events import (
@@ -147,9 +147,9 @@ class BrokerLifecycleManager:
     def _perform(self, effect: Effect) -> None:
         match effect:
             case SendRegistration(request):
-                self._send(self._register(request))
+                self._send(partial(self._register, request))
             case SendHeartbeat(request):
-                self._send(self._beat(request))
+                self._send(partial(self._beat, request))
             case SetTimer(timer, delay_ms):
                 self._set_timer(timer, delay_ms)
             case CaughtUp():
@@ -185,15 +185,15 @@ class BrokerLifecycleManager:
 
     # Calls.
 
-    def _send(self, call: Coroutine[Any, Any, Event]) -> None:
+    def _send(self, call: Callable[[], Awaitable[Event]]) -> None:
         task = asyncio.get_running_loop().create_task(self._run(call))
         self._call = task
         self.call_ends_at_ms = self._clock.elapsed_ms() + self._call_timeout_ms
 
-    async def _run(self, call: Coroutine[Any, Any, Event]) -> None:
+    async def _run(self, call: Callable[[], Awaitable[Event]]) -> None:
         try:
             try:
-                event = await call
+                event = await call()
             except ChannelError as error:
                 event = CallFailed(str(error))
             self._call = self.call_ends_at_ms = None
