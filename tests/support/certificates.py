@@ -83,6 +83,8 @@ class Authority:
         openssl(
             "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
             "-days", "30", "-subj", f"/CN={name}", "-keyout", self._key, "-out", self.certificate,
+            # Python's own contexts ask for these since 3.13.
+            "-addext", "keyUsage=critical,keyCertSign,cRLSign",
         )  # fmt: skip
 
     def issue(
@@ -100,7 +102,9 @@ class Authority:
             "req", "-new", "-newkey", "rsa:2048", "-nodes", "-utf8", "-subj", subject,
             "-keyout", key, "-out", request,
         )  # fmt: skip
-        extensions.write_text(f"subjectAltName={hosts}\n")
+        extensions.write_text(
+            f"subjectAltName={hosts}\nsubjectKeyIdentifier=hash\nauthorityKeyIdentifier=keyid\n"
+        )
         openssl(
             "x509", "-req", "-in", request, "-CA", self.certificate, "-CAkey", self._key,
             "-CAcreateserial", "-days", str(days), "-extfile", extensions, "-out", certificate,
