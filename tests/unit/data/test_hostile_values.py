@@ -49,7 +49,7 @@ def test_a_text_without_end_is_a_text(text: str) -> None:
         b"\xfe\xff",
         b"NaN",
         b'{"schema":{"type":"int8","default":"x","optional":5},"payload":1} x',
-        b'{"schema":' + b'{"type":"array","items":' * 2000 + b"1" + b"}" * 2000 + b',"payload":[]}',
+        b'{"schema":' + b'{"type":"array","items":' * 100_000,
     ],
     ids=lambda data: data[:12],
 )

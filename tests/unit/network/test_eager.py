@@ -11,8 +11,8 @@ import pytest
 
 from moldau.broker.network.context import ConnectionInfo, RequestContext
 from moldau.broker.network.dispatcher import Dispatcher, Route
+from moldau.broker.network.eager import rest_of
 from moldau.broker.network.interface import Reply
-from moldau.broker.network.machine.eager import rest_of
 from moldau.clock import LoopClock
 from moldau.invariant import InvariantError
 from moldau.peers.deadline import Deadline

@@ -309,7 +309,7 @@ def _addition(node_id: int) -> AddRaftVoterRequest:
     listener = AddRaftVoterRequest.Listener(name=LISTENER, host="localhost", port=node_id)
     return AddRaftVoterRequest(
         cluster_id=CLUSTER,
-        timeout_ms=1000,
+        timeout_ms=60_000,
         voter_id=node_id,
         voter_directory_id=voter(node_id, dynamic=True).key.directory_id,
         listeners=[listener],

@@ -22,8 +22,8 @@ from typing import Any, Final, cast
 from moldau.broker.metrics.phases import Answered
 from moldau.broker.metrics.requests import ApiMetrics, RequestMetrics
 from moldau.broker.network.context import ConnectionInfo, RequestContext
+from moldau.broker.network.eager import rest_of
 from moldau.broker.network.interface import InvalidRequest, Reply, RequestLimits
-from moldau.broker.network.machine.eager import rest_of
 from moldau.broker.network.machine.refusals import refusal
 from moldau.broker.network.machine.response_errors import error_codes
 from moldau.broker.network.routes import Route

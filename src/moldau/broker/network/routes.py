@@ -34,7 +34,7 @@ class Route:
     ) -> None:
         """Versions left out are the API's own. While a `pipelined` request waits for its response,
         the connection's next one of the same kind is handled too. The coroutine of a `prompt` one
-        mostly ends without a wait, and is begun without a task (`machine/eager.py`)."""
+        mostly ends without a wait, and is begun without a task (`eager.py`)."""
         self.handle = handle
         self.raw = raw
         self.pipelined = pipelined

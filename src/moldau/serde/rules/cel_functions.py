@@ -365,9 +365,11 @@ def _moment(micros: int) -> Any:
 
 def moment_text(moment: datetime.datetime) -> str:
     """UTC, with no, 3 or 6 digits of a second."""
-    given = moment.astimezone(datetime.UTC).replace(tzinfo=None)
+    given = moment.astimezone(datetime.UTC)
     timespec = "milliseconds" if given.microsecond % 1000 == 0 else "microseconds"
-    return given.isoformat(timespec=timespec if given.microsecond else "seconds") + "Z"
+    text = given.isoformat(timespec=timespec if given.microsecond else "seconds")
+    # `given` may be of a class of CEL's, to which `replace(tzinfo=None)` gives its zone back.
+    return text.removesuffix("+00:00") + "Z"
 
 
 # Variants. CEL's null stands for what is not there, a variant of type NULL for JSON's null.
