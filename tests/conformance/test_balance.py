@@ -289,12 +289,21 @@ def test_cpu_is_read_from_the_metrics_page(tmp_path: Path) -> None:
         moldau(tmp_path, [f"moldau.metrics.port={port}"]) as broker,
         Producer(bootstrap_servers=broker.bootstrap) as producer,
     ):
-        producer.send("t", b"x")
-        # Two readings with some work in between.
-        busy = threading.Timer(0.1, lambda: [producer.send("t", b"x" * 500) for _ in range(500)])
+        done = threading.Event()
+
+        def work() -> None:
+            while not done.wait(0.01):
+                producer.send("t", b"x" * 500)
+
+        producer.send("t", b"x").result(30)
+        # Until both readings have been taken, whenever a busy machine gets to them.
+        busy = threading.Thread(target=work)
         busy.start()
-        found = read_load([f"1=127.0.0.1:{port}"], 1.0, threading.Event())
-        busy.join()
+        try:
+            found = read_load([f"1=127.0.0.1:{port}"], 1.0, threading.Event())
+        finally:
+            done.set()
+            busy.join()
     assert set(found.cpu) == {1}
     assert 0 < found.cpu[1] < 16
     assert found.topics["t"].bytes_in > 0
