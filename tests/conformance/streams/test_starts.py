@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import pytest
 
@@ -16,12 +17,12 @@ from support.waiting import eventually
 INTERVAL_MS = 15_000
 
 
-def counting(stage: Stage, prefix: str) -> KafkaStreams:
+def counting(stage: Stage, prefix: str, **settings: Any) -> KafkaStreams:
     return KafkaStreams(
         word_count(prefix),
+        {"group.protocol": "streams"} | settings,
         application_id=f"{prefix}app",
         bootstrap_servers=stage.bootstrap,
-        group_protocol="streams",
         state_dir=str(stage.folder / prefix),
     )
 
@@ -52,3 +53,14 @@ def test_tasks_that_come_late_are_not_waited_for_until_the_next_heartbeat(
             updates(stage.bootstrap, f"{prefix}counts", 1, sum(recomputed(made).values()))
             eventually(lambda: running.threads[0].tasks.active, what="its tasks")
         assert time.monotonic() - began < INTERVAL_MS / 1000
+
+
+@pytest.mark.parametrize("protocol", ["streams", "classic"])
+def test_a_poll_that_brings_tasks_waits_for_no_records(stage: Stage, protocol: str) -> None:
+    """They come after the stores are restored, which is the next thing to do."""
+    prefix = f"{stage.new_id()}-"
+    stage.create([f"{prefix}text", f"{prefix}counts"])
+    stage.producer.send(f"{prefix}text", b"one")
+    stage.producer.flush()
+    with counting(stage, prefix, **{"group.protocol": protocol, "poll.ms": 3_600_000}):
+        updates(stage.bootstrap, f"{prefix}counts", 1, 1)
