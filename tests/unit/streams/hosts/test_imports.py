@@ -16,6 +16,7 @@ NOT_NEEDED = (
     "moldau.client.admin.asynchronous",
     "moldau.client.admin.group_values",
     "moldau.client.config.keywords",
+    "moldau.client.consumer.assignors.range",
     "moldau.metrics.otlp",
     "moldau.security.tls",
     "moldau.streams.hosts.assignor",
