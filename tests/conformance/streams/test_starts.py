@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from moldau.client import AlterConfigOp, ConfigResource
-from moldau.streams import KafkaStreams
+from moldau.client.errors import KafkaTimeoutError
+from moldau.streams import KafkaStreams, Processor, ProcessorContext, State, StreamsBuilder
 from support.streams_counting import recomputed, updates, word_count
 from support.streams_embedded import Stage
 from support.waiting import eventually
@@ -64,3 +65,25 @@ def test_a_poll_that_brings_tasks_waits_for_no_records(stage: Stage, protocol: s
     stage.producer.flush()
     with counting(stage, prefix, **{"group.protocol": protocol, "poll.ms": 3_600_000}):
         updates(stage.bootstrap, f"{prefix}counts", 1, 1)
+
+
+def test_a_processor_that_gets_no_answer_at_its_start_stops_the_application(stage: Stage) -> None:
+    """Its task has begun to start, so it cannot be prepared once more."""
+
+    class Asks(Processor):
+        def init(self, context: ProcessorContext) -> None:
+            raise KafkaTimeoutError("no answer")
+
+    name = stage.new_id()
+    stage.create([name])
+    builder = StreamsBuilder()
+    builder.stream(name).process(Asks)
+    made = KafkaStreams(
+        builder.build(),
+        application_id=f"{name}-app",
+        bootstrap_servers=stage.bootstrap,
+        state_dir=str(stage.folder / name),
+    )
+    with made:
+        eventually(lambda: made.state is State.ERROR, what="the application stops")
+    assert "no answer" in str(made.error)

@@ -327,7 +327,7 @@ class StreamThread:
             self._poll()
             self._calls.run()
             self._follow_placement()
-            tasks.pause(self._host.is_paused)
+            tasks.is_paused = self._host.is_paused
             if self._restored() and self.state is ThreadState.PARTITIONS_ASSIGNED:
                 self._enter(ThreadState.RUNNING)
             tasks.process(self._clock.elapsed_ms())
@@ -359,14 +359,14 @@ class StreamThread:
     def _restored(self) -> bool:
         """Go on restoring; a cluster that does not answer is asked again, for task.timeout.ms."""
         try:
-            done = self.tasks.restore()
+            self.tasks.restore()
         except KafkaTimeoutError as error:
             if self._patience.is_over(self._clock.elapsed_ms()):
                 raise
             _log.warning("%s: tasks could not be prepared, which is repeated: %s", self.name, error)
             return False
         self._patience.end()
-        return done
+        return self.tasks.start_restored()
 
     def _poll(self) -> None:
         started = time.monotonic_ns()

@@ -5,10 +5,10 @@ that the time that a commit takes does not add to what records wait for. When no
 for longer than the interval, the next record is committed at once: waiting would gain nothing.
 
 With exactly once a result is read after its commit, so the first results of a thread are committed
-at once. A thread that has time to spare then commits earlier by twice what a commit and the two ways
-take, that of a record to the thread and that of its result to a reader. So everything together takes
-half the interval in the mean: (interval - 2 * (taken + ways)) / 2 + taken + ways. A thread with
-records to process keeps to the interval.
+at once. A thread that has time to spare then commits earlier by twice what a commit and the two
+ways take, that of a record to the thread and that of its result to a reader. So everything together
+takes half the interval in the mean: (interval - 2 * (taken + ways)) / 2 + taken + ways. A thread
+with records to process keeps to the interval.
 """
 
 from __future__ import annotations
