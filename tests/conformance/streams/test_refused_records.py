@@ -12,6 +12,7 @@ from moldau.client.errors import RecordTooLargeError
 from moldau.streams import (
     KafkaStreams,
     Processor,
+    ProcessorContext,
     Record,
     State,
     StreamsBuilder,
@@ -111,8 +112,14 @@ def test_a_source_begins_where_its_policy_says(stage: Stage) -> None:
 
 
 class OnlyDigits(Processor):
+    def init(self, context: ProcessorContext) -> None:
+        super().init(context)
+        assert context.key_serde.serialize("digits", "a") == b"a"
+        self.puts = context.metrics.add_rate_total_sensor("digits", "all", "put")
+
     def process(self, record: Record[str, str]) -> None:
         self.context.state_store("digits").put(record.key, str(int(record.value)))
+        self.puts.record()
 
 
 def test_errors_of_a_global_store_are_handled_where_that_is_asked_for(stage: Stage) -> None:
@@ -131,6 +138,7 @@ def test_errors_of_a_global_store_are_handled_where_that_is_asked_for(stage: Sta
             stage,
             builder,
             f"{name}-{number}",
+            default_key_serde="string",
             processing_exception_handler=skip_on_error,
             deserialization_exception_handler=skip_on_error,
             errors_dead_letter_queue_topic_name=f"{name}-errors",
@@ -140,5 +148,7 @@ def test_errors_of_a_global_store_are_handled_where_that_is_asked_for(stage: Sta
     with made(1, processing_exception_handler_global_enabled=True) as running:
         assert running.wait_for(State.RUNNING, 30), running.error
         assert list(running.store("digits").all()) == [("b", "2")]
+        puts = [each.value for name, each in running.metrics().items() if name.name == "put-total"]
+        assert puts == [1.0]
     with pytest.raises(StreamsError, match="Exception caught in process"), made(2):
         pass

@@ -159,6 +159,25 @@ def test_what_was_not_committed_is_gone(tmp_path: Path) -> None:
     again.close()
 
 
+def test_nothing_is_written_before_there_is_something_to_keep(tmp_path: Path) -> None:
+    """Each database that is created waits for the disk, and a task has one for each store."""
+    state = open_state(tmp_path)
+    before = (tmp_path / "data.mdb").read_bytes()
+    entries = state.storage("s").map()
+    entries.put(b"a", b"1")
+    state.commit({"s": 1})
+    assert (entries.get(b"a"), entries.get(b"b"), list(entries.range())) == (
+        b"1",
+        None,
+        [(b"a", b"1")],
+    )
+    assert (tmp_path / "data.mdb").read_bytes() == before
+    state.commit({"s": 1}, force=True)
+    assert (tmp_path / "data.mdb").read_bytes() != before
+    assert list(entries.range()) == [(b"a", b"1")]
+    state.close()
+
+
 def test_a_scan_goes_on_across_a_commit(state: DiskState) -> None:
     entries = state.storage("s").map()
     keys = [f"{number:04}".encode() for number in range(1000)]

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from moldau.streams import Processor, ProcessorContext, Record, StreamsBuilder, TopologyTestDriver
+from moldau.streams import (
+    Processor,
+    ProcessorContext,
+    Record,
+    StreamsBuilder,
+    TopologyTestDriver,
+    key_value_store,
+)
 
 
 def driver(**config: str) -> TopologyTestDriver:
@@ -80,3 +87,24 @@ def test_processors_add_their_own() -> None:
             "look-rate all": 0,
             "look-total all": 0,
         }
+
+
+class Filling(Processor):
+    """Of a global store: counts what it puts there."""
+
+    def init(self, context: ProcessorContext) -> None:
+        super().init(context)
+        self.puts = context.metrics.add_rate_total_sensor("global", "rates", "put")
+
+    def process(self, record: Record[str, str]) -> None:
+        self.context.state_store("rates").put(record.key, record.value)
+        self.puts.record()
+
+
+def test_processors_of_global_stores_add_theirs() -> None:
+    builder = StreamsBuilder()
+    store = key_value_store("rates", key_serde="string", value_serde="string")
+    builder.add_global_store(store, "rates", Filling, key_serde="string", value_serde="string")
+    with TopologyTestDriver(builder.build()) as made:
+        made.input_topic("rates").pipe_input("eur", "25")
+        assert values(made, "stream-global-metrics")["put-total rates"] == 1

@@ -228,6 +228,8 @@ def test_what_reads_without_headers_does_not_write() -> None:
         assert list(view.all()) == list(view.range("a", "a")) == [("a", ("1", 5))]
         with pytest.raises(StreamsError, match="read-only"):
             view.put("a", "2", 6)
+        with pytest.raises(StreamsError, match="read-only"):
+            view.keep(b"a", b"2", b"", 6, ())
 
 
 def test_headers_of_a_store_that_has_none_are_refused() -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
-from moldau.client.admin.acl_values import AclOperation
-from moldau.client.admin.config_values import ConfigEntry
 from moldau.client.topics import Node
+
+if TYPE_CHECKING:
+    from moldau.client.admin.acl_values import AclOperation
+    from moldau.client.admin.config_values import ConfigEntry
 
 __all__ = [
     "CreatedTopic",

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from moldau.client.admin.acl_values import operations_of
 from moldau.client.admin.base import AdminBase, node_of, several
 from moldau.client.admin.config_values import ConfigEntry, ConfigSource
 from moldau.client.admin.driver import NO_CODES, Answer, Call
@@ -408,6 +407,8 @@ class _Describer:
     def _described(
         self, topic: Any, partition: Callable[[Any], TopicPartitionInfo]
     ) -> TopicDescription:
+        from moldau.client.admin.acl_values import operations_of
+
         operations = operations_of(topic.topic_authorized_operations)
         return TopicDescription(
             topic.name or "",

@@ -1,4 +1,4 @@
-"""The records that could not be sent: counted, and said to who wants to know why."""
+"""The records that could not be sent: counted, and reported to a listener with the reason."""
 
 from __future__ import annotations
 

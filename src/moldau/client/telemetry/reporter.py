@@ -12,7 +12,7 @@ import logging
 import math
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from moldau.client.cluster import ClusterClient
@@ -25,7 +25,6 @@ from moldau.client.errors import (
 from moldau.client.metrics import KafkaMetric, MetricName, Metrics
 from moldau.client.telemetry.machine.state import Ask, Push, Subscription, TelemetryState
 from moldau.clock import pause
-from moldau.metrics.otlp import Point, encode_metrics, telemetry_name
 from moldau.times import ElapsedMs, WallMs
 from moldau.wire.compression import Compression, compress
 from moldau.wire.errors import ErrorCode
@@ -35,6 +34,9 @@ from moldau.wire.messages import (
     PushTelemetryRequest,
     PushTelemetryResponse,
 )
+
+if TYPE_CHECKING:
+    from moldau.metrics.otlp import Point
 
 __all__ = ["TelemetryReporter"]
 
@@ -162,6 +164,9 @@ class TelemetryReporter:
         self._known.set()
 
     async def _push(self, due: Push) -> None:
+        # Most clusters want none.
+        from moldau.metrics.otlp import encode_metrics
+
         subscription = due.subscription
         payload = encode_metrics(self._points(subscription), self.labels)
         codec = next(
@@ -202,6 +207,8 @@ class TelemetryReporter:
             self._known.set()
 
     def _points(self, subscription: Subscription) -> list[Point]:
+        from moldau.metrics.otlp import Point, telemetry_name
+
         now_ms = self._cluster.clock.now_ms()
         points = []
         for metric in [*self._metrics.metrics().values(), *self._registered.values()]:

@@ -126,7 +126,8 @@ class Deliveries:
     # In the producer's thread.
 
     def on_failed(self, where: TopicPartition, error: KafkaError) -> None:
-        """A batch failed, or a record was not taken on; of an asked handler the records know."""
+        """A batch failed, or a record was not taken on; a handler that is asked about each record
+        learns of it by the record's callback."""
         if self.asks or self._is_settled(where.topic, error):
             return
         answer = self._handlers.production(where.topic, _NO_RECORD, error)

@@ -81,19 +81,19 @@ class TopologyTestDriver:
             timestamp_extractor=(config or {}).get("default.timestamp.extractor"),
             persistent_stores=(config or {}).get("default.dsl.store") != "in_memory",
         )
-        self._global_task: Task | None = None
-        self._global_topics: set[str] = set()
-        groups = self._assembly.groups()
-        of_globals = [name for group in groups if self._assembly.is_global(group) for name in group]
-        if of_globals:
-            self._run_globals([self._assembly.nodes[name] for name in of_globals], settings)
-        settings.state = state
-        settings.meter = self._meter.tasks
         settings.surroundings = Surroundings(
             key_serde=self._assembly.default_key_serde,
             value_serde=self._assembly.default_value_serde,
             metrics=lambda: self._measured.own,
         )
+        self._global_task: Task | None = None
+        self._global_topics: set[str] = set()
+        groups = self._assembly.groups()
+        of_globals = [name for group in groups if self._assembly.is_global(group) for name in group]
+        if of_globals:
+            self._make_globals([self._assembly.nodes[name] for name in of_globals], settings)
+        settings.state = state
+        settings.meter = self._meter.tasks
         settings.cache = RecordCache(int(settings.config.get(CACHE_BYTES, CACHE_BYTES_DEFAULT)))
         rest = [name for name in self._assembly.nodes if name not in set(of_globals)]
         self._definitions = [self._assembly.nodes[name] for name in rest]
@@ -107,15 +107,16 @@ class TopologyTestDriver:
         )
         logs = self._task.changelogs()
         self._changelogs = frozenset(each.topic for each in logs if not each.is_source)
+        if self._global_task is not None:
+            self._global_task.initialize()
         self._task.initialize()
         self._work()
 
-    def _run_globals(self, nodes: list[Definition], settings: TaskSettings) -> None:
+    def _make_globals(self, nodes: list[Definition], settings: TaskSettings) -> None:
         """Global stores have a task of their own, which reads their topics."""
         self._global_task = Task(
             nodes, self._assembly.global_stores, settings, self._produced.append
         )
-        self._global_task.initialize()
         self._global_topics = {
             topic for node in nodes if isinstance(node, SourceDefinition) for topic in node.topics
         }

@@ -13,12 +13,15 @@ from typing import Any
 
 from moldau.client import Consumer
 from moldau.client.errors import WakeupError
+from moldau.client.metrics import Metrics
 from moldau.client.topics import TopicPartition
 from moldau.streams.errors import StreamsError
+from moldau.streams.hosts.own_metrics import OwnMetrics
 from moldau.streams.hosts.settings import StreamsSettings
 from moldau.streams.machine import progress
 from moldau.streams.machine.definitions import SourceDefinition
 from moldau.streams.machine.error_handlers import Handlers, fail_on_error
+from moldau.streams.machine.surroundings import Surroundings
 from moldau.streams.machine.task import Task, TaskSettings
 from moldau.streams.topology.assembly import Assembly
 
@@ -35,11 +38,14 @@ class GlobalStores:
         assembly: Assembly,
         settings: StreamsSettings,
         name: str,
+        metrics: Metrics,
         on_error: Callable[[BaseException], None],
     ) -> None:
         self._settings = settings
         self._name = name
         self._on_error = on_error
+        self._thread_name = f"{name}-GlobalStreamThread"
+        self._own = OwnMetrics(metrics, self._thread_name, is_debug=settings.is_debug)
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
         self._consumer: Consumer[Any, Any] | None = None
@@ -59,6 +65,11 @@ class GlobalStores:
                     config={**settings.values, **settings.given},
                     handlers=_handlers(settings),
                     persistent_stores=settings.values["default.dsl.store"] != "in_memory",
+                    surroundings=Surroundings(
+                        key_serde=assembly.default_key_serde,
+                        value_serde=assembly.default_value_serde,
+                        metrics=lambda: self._own,
+                    ),
                 ),
                 collect=_refuse,
             )
@@ -90,9 +101,7 @@ class GlobalStores:
         while missing and not self._stopping.is_set():
             self._read(_POLL_S)
             missing = {key: end for key, end in missing.items() if consumer.position(key) < end}
-        self._thread = threading.Thread(
-            target=self._follow, name=f"{self._name}-GlobalStreamThread", daemon=True
-        )
+        self._thread = threading.Thread(target=self._follow, name=self._thread_name, daemon=True)
         self._thread.start()
 
     def _follow(self) -> None:
@@ -129,6 +138,7 @@ class GlobalStores:
             self._consumer.close()
         if self._task is not None:
             self._task.close()
+        self._own.close()
 
 
 def _handlers(settings: StreamsSettings) -> Handlers:

@@ -121,7 +121,7 @@ class Instance:
             self.settings = replace(self.settings, streams_group=chosen)
         self._counts = ensure_topics(self._admin, self.plan, self.settings)
         self._global = GlobalStores(
-            self._topology.assembly, self.settings, self.client_id, self._fail
+            self._topology.assembly, self.settings, self.client_id, self.metrics, self._fail
         )
         self._global.start()
 

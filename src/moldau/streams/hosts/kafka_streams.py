@@ -19,7 +19,6 @@ from moldau.streams.hosts.instance import Instance, UncaughtExceptionHandler
 from moldau.streams.hosts.restoring import RestoreListener, StandbyUpdateListener
 from moldau.streams.hosts.settings import StreamsSettings
 from moldau.streams.hosts.stream_thread import StreamThread
-from moldau.streams.hosts.thread_metadata import ThreadMetadata
 from moldau.streams.machine.lifecycle import NOT_STARTED, State, StateListener
 from moldau.streams.serdes import SerdeLike
 from moldau.streams.topology.topology import Topology
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
         Queries,
         StreamsMetadata,
     )
+    from moldau.streams.hosts.thread_metadata import ThreadMetadata
     from moldau.streams.machine.definitions import Partitioner
     from moldau.streams.machine.store_queries import StateQueryRequest, StateQueryResult
 

@@ -8,7 +8,7 @@ is ahead of its changelog belongs to another one, and is not used.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import Enum, auto
 from typing import Any, Protocol
 
@@ -92,12 +92,13 @@ class Restorer:
         self._waiting: list[tuple[HostedTask, Committed]] = []
         self._restored: dict[TopicPartition, int] = {}
         self._corrupted: list[HostedTask] = []
+        self._complete: list[HostedTask] = []
         self.restored_total = 0
 
     @property
     def has_active(self) -> bool:
         """Whether an active task waits for its stores."""
-        return bool(self._waiting or self._corrupted) or any(
+        return bool(self._waiting or self._corrupted or self._complete) or any(
             task.stage is Stage.RESTORING for task in self._tasks.values()
         )
 
@@ -111,8 +112,13 @@ class Restorer:
         self._waiting.append((task, committed))
 
     def take_corrupted(self) -> list[HostedTask]:
-        """Tasks whose local state is ahead of a changelog, which must have been made anew."""
+        """Tasks whose local state is ahead of a changelog: it belongs to another one."""
         found, self._corrupted = self._corrupted, []
+        return found
+
+    def take_complete(self) -> list[HostedTask]:
+        """The active tasks that have their stores now."""
+        found, self._complete = self._complete, []
         return found
 
     def add_standby(self, task: HostedTask) -> None:
@@ -129,6 +135,9 @@ class Restorer:
     def remove(self, task: HostedTask, reason: SuspendReason = SuspendReason.MIGRATED) -> None:
         """The task is closed; `reason` is for what follows a standby task."""
         self._waiting = [(each, offsets) for each, offsets in self._waiting if each is not task]
+        for found in (self._corrupted, self._complete):
+            if task in found:
+                found.remove(task)
         for log in task.logs:
             if self._logs.get(log.partition) is log:
                 standby_listener = self._standby_listener()
@@ -143,21 +152,26 @@ class Restorer:
 
     def _suspend(self, log: StoreLog) -> None:
         """The changelog of an active task is no longer read."""
-        if log.end != FOLLOWED:
-            self._tell("on_restore_suspended", log, self._restored.pop(log.partition, 0))
+        if log.end == FOLLOWED:
+            return
+        total = self._restored.pop(log.partition, 0)
+        # Listeners that were written before KIP-869 have no such method.
+        suspended = getattr(self._listener(), "on_restore_suspended", None)
+        if suspended is not None:
+            suspended(log.partition, log.store, total)
 
-    def poll(self, timeout: float) -> list[HostedTask]:
-        """Restore what has arrived; the active tasks that are complete now."""
-        complete = self._begin()
+    def poll(self, timeout: float) -> None:
+        """Restore what has arrived. A call that raises KafkaTimeoutError can be repeated."""
+        self._begin()
         if not self._logs or self._consumer is None:
-            return complete
+            return
         records = self._consumer.poll(timeout)
         next_offsets = records.next_offsets()
         for key in dict.fromkeys((*next_offsets, *records.partitions())):
             log = self._logs.get(key)
             if log is not None:
                 self._apply(log, records.records(key), next_offsets.get(key))
-        return complete + self._finish()
+        self._finish()
 
     def _apply(
         self,
@@ -184,15 +198,19 @@ class Restorer:
             return
         self._restored[log.partition] = self._restored.get(log.partition, 0) + len(records)
         if records:
-            self._tell("on_batch_restored", log, position, len(records))
+            listener = self._listener()
+            if listener is not None:
+                listener.on_batch_restored(log.partition, log.store, position, len(records))
 
-    def _begin(self) -> list[HostedTask]:
+    def _begin(self) -> None:
         """Find the ends of the changelogs of new tasks."""
         if not self._waiting:
-            return []
-        complete, waiting = [], []
+            return
+        all_bounds = self._bounds([task for task, _ in self._waiting])
+        waiting, listener = [], self._listener()
         for task, committed in self._waiting:
-            bounds = self._bounds(task)
+            own = [log.partition for log in task.logs if log.partition in all_bounds]
+            bounds = {key: all_bounds[key] for key in own}
             ends = _ends(task, committed, bounds)
             if ends is None:
                 waiting.append((task, committed))
@@ -206,16 +224,16 @@ class Restorer:
                     # What expired is not waited for.
                     log.position = max(log.position, bounds[log.partition].start)
                 if log.position < log.end:
-                    self._tell("on_restore_start", log, log.position, log.end)
+                    if listener is not None:
+                        listener.on_restore_start(log.partition, log.store, log.position, log.end)
                     self._follow(task, log)
             if all(log.position >= log.end for log in task.logs):
-                complete.append(task)
+                self._complete.append(task)
         self._waiting = waiting
         self._assign()
-        return complete
 
-    def _bounds(self, task: HostedTask) -> dict[TopicPartition, Bounds]:
-        asked = [log.partition for log in task.logs if not log.is_source]
+    def _bounds(self, tasks: Iterable[HostedTask]) -> dict[TopicPartition, Bounds]:
+        asked = [log.partition for task in tasks for log in task.logs if not log.is_source]
         if not asked:
             return {}
         return self._admin.bounds(asked, transactional=self._exactly_once)
@@ -224,23 +242,24 @@ class Restorer:
         self._logs[log.partition] = log
         self._tasks[log.partition] = task
 
-    def _finish(self) -> list[HostedTask]:
-        """Stop reading changelogs that are restored; the tasks that have all of theirs."""
-        complete = []
+    def _finish(self) -> None:
+        """Stop reading changelogs that are restored."""
+        listener = self._listener()
         done = [
             log for log in self._logs.values() if log.end != FOLLOWED and log.position >= log.end
         ]
         for log in done:
             key = log.partition
             task = self._tasks[key]
-            self._tell("on_restore_end", log, self._restored.pop(key, 0))
+            total = self._restored.pop(key, 0)
+            if listener is not None:
+                listener.on_restore_end(key, log.store, total)
             del self._logs[key]
             del self._tasks[key]
             if task not in self._tasks.values():
-                complete.append(task)
+                self._complete.append(task)
         if done:
             self._assign()
-        return complete
 
     def _assign(self) -> None:
         """Read the changelogs that are being followed, each from where it is."""
@@ -263,12 +282,6 @@ class Restorer:
         """Where a changelog that is followed ends, as far as it is known."""
         lag = None if self._consumer is None else self._consumer.current_lag(log.partition)
         return log.position + (lag or 0)
-
-    def _tell(self, what: str, log: StoreLog, *arguments: int) -> None:
-        # Listeners that were written before KIP-869 have no method for what is suspended.
-        told = getattr(self._listener(), what, None)
-        if told is not None:
-            told(log.partition, log.store, *arguments)
 
     def close(self) -> None:
         for log in self._logs.values():

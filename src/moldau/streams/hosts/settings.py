@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import logging
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -210,8 +209,11 @@ class StreamsSettings:
 
 def state_folder(state_dir: str | None, application_id: str) -> Path:
     """Where the instance of an application keeps its state."""
-    folder = Path(state_dir) if state_dir else Path(tempfile.gettempdir()) / "kafka-streams"
-    return folder / application_id
+    if state_dir:
+        return Path(state_dir) / application_id
+    import tempfile
+
+    return Path(tempfile.gettempdir()) / "kafka-streams" / application_id
 
 
 def _gathered(config: Mapping[str, Any] | None, keywords: Mapping[str, Any]) -> dict[str, Any]:

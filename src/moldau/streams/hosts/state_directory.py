@@ -10,7 +10,6 @@ import fcntl
 import json
 import logging
 import os
-import shutil
 import signal
 import uuid
 from io import TextIOWrapper
@@ -87,7 +86,7 @@ class StateDirectory:
 
     def delete_task(self, task_id: TaskId) -> None:
         """Delete the local state of a task, which nobody has open."""
-        shutil.rmtree(self.folder_of(task_id), ignore_errors=True)
+        _delete(self.folder_of(task_id))
 
     def folder_of(self, task_id: TaskId) -> Path:
         """Where the local state of a task is, if it has any."""
@@ -104,15 +103,22 @@ class StateDirectory:
             return
         for each in self.folder.iterdir():
             if each.is_dir():
-                shutil.rmtree(each, ignore_errors=True)
+                _delete(each)
 
     def close(self) -> None:
         """Release the lock."""
         if not self.is_lasting:
-            shutil.rmtree(self._tasks_folder, ignore_errors=True)
+            _delete(self._tasks_folder)
         if self._file is not None:
             self._file.close()
             self._file = None
+
+
+def _delete(folder: Path) -> None:
+    # An application that starts deletes nothing, and needs no archives.
+    from shutil import rmtree
+
+    rmtree(folder, ignore_errors=True)
 
 
 def _identity_in(file: TextIOWrapper) -> str | None:

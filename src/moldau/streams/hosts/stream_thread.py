@@ -12,7 +12,7 @@ import re
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from uuid import UUID
 
 from moldau.client import Consumer
@@ -25,7 +25,6 @@ from moldau.streams.errors import (
     TaskMigratedError,
 )
 from moldau.streams.hosts.administration import Administration
-from moldau.streams.hosts.assignor import TaskAssignor
 from moldau.streams.hosts.deliveries import TaskCorruptedError
 from moldau.streams.hosts.restoring import RestoreListener, Restorer, StandbyUpdateListener
 from moldau.streams.hosts.settings import StreamsSettings
@@ -33,7 +32,6 @@ from moldau.streams.hosts.streams_group import StreamsGroupMember
 from moldau.streams.hosts.task_factory import TaskFactory
 from moldau.streams.hosts.task_manager import TaskManager
 from moldau.streams.hosts.thread_calls import ThreadCalls
-from moldau.streams.hosts.thread_metadata import ThreadMetadata, described
 from moldau.streams.hosts.thread_metrics import ThreadMetrics
 from moldau.streams.hosts.writing import MIGRATED, Writer
 from moldau.streams.machine.commit_schedule import CommitSchedule
@@ -43,8 +41,11 @@ from moldau.streams.machine.placement import MemberState, Placed, Rules
 from moldau.streams.machine.processor_metrics import ProcessorMetrics
 from moldau.streams.machine.subtopologies import Plan
 
-_ANNOUNCE_MS = 10_000
+if TYPE_CHECKING:
+    from moldau.streams.hosts.assignor import TaskAssignor
+    from moldau.streams.hosts.thread_metadata import ThreadMetadata
 
+_ANNOUNCE_MS = 10_000
 
 T = TypeVar("T")
 
@@ -183,6 +184,7 @@ class StreamThread:
 
     def metadata(self, admin_client_id: str) -> ThreadMetadata:
         """The thread and its tasks, as they are now."""
+        from moldau.streams.hosts.thread_metadata import ThreadMetadata, described
 
         # Threads wait by a clock that knows no date.
         clock_ms = self._clock.now_ms() - self._clock.elapsed_ms()
@@ -224,6 +226,8 @@ class StreamThread:
             return StreamsGroupMember(
                 host.plan, settings, self.number, state=self._member_state, on_placed=on_placed
             )
+        from moldau.streams.hosts.assignor import TaskAssignor
+
         return TaskAssignor(
             host.plan,
             rules=Rules(
@@ -323,7 +327,7 @@ class StreamThread:
             self._poll()
             self._calls.run()
             self._follow_placement()
-            tasks.pause(self._host.is_paused)
+            tasks.is_paused = self._host.is_paused
             if self._restored() and self.state is ThreadState.PARTITIONS_ASSIGNED:
                 self._enter(ThreadState.RUNNING)
             tasks.process(self._clock.elapsed_ms())
@@ -355,14 +359,14 @@ class StreamThread:
     def _restored(self) -> bool:
         """Go on restoring; a cluster that does not answer is asked again, for task.timeout.ms."""
         try:
-            done = self.tasks.restore()
+            self.tasks.restore()
         except KafkaTimeoutError as error:
             if self._patience.is_over(self._clock.elapsed_ms()):
                 raise
             _log.warning("%s: tasks could not be prepared, which is repeated: %s", self.name, error)
             return False
         self._patience.end()
-        return done
+        return self.tasks.start_restored()
 
     def _poll(self) -> None:
         started = time.monotonic_ns()

@@ -66,7 +66,8 @@ class TaskManager(ConsumerRebalanceListener):
         self.gives_up = False
         self._consumed: dict[TopicPartition, int] = {}
         self._turn_records = 100
-        self._paused = False
+        #: Nothing is processed; the thread remains a member of its group.
+        self.is_paused = False
         metrics.watch(self)
 
     @property
@@ -106,7 +107,7 @@ class TaskManager(ConsumerRebalanceListener):
         """Whether there is something to do without waiting."""
         if self._new or self._restorer.has_active:
             return True
-        return not self._paused and any(
+        return not self.is_paused and any(
             len(task.inputs) and task.inputs.ready(now_ms, self._lag) for task in self._running()
         )
 
@@ -121,21 +122,13 @@ class TaskManager(ConsumerRebalanceListener):
         return sum(task.is_restoring for task in list(self.active.values()))
 
     @property
-    def standby_count(self) -> int:
-        return len(self.standbys)
-
-    @property
-    def is_paused(self) -> bool:
-        return self._paused
-
-    @property
     def commit_requested(self) -> bool:
         """Whether a processor asked for a commit."""
         return any(task.task.commit_requested for task in self.active.values())
 
     def process(self, now_ms: int) -> None:
         """One turn of every task."""
-        if self._paused:
+        if self.is_paused:
             return
         started = began = time.monotonic_ns()
         count, spent = 0, {}
@@ -165,17 +158,13 @@ class TaskManager(ConsumerRebalanceListener):
 
     def punctuate(self, wall_clock_ms: int) -> None:
         """Fire what is due by the wall clock."""
-        if self._paused:
+        if self.is_paused:
             return
         for task in self._running():
             started = time.monotonic_ns()
             if task.task.punctuate_wall_clock(wall_clock_ms):
                 task.commit_needed = True
                 self._metrics.punctuated(task, time.monotonic_ns() - started)
-
-    def pause(self, paused: bool) -> None:
-        """Stop or go on processing; the thread remains a member of its group."""
-        self._paused = paused
 
     # Commits.
 
@@ -270,6 +259,9 @@ class TaskManager(ConsumerRebalanceListener):
                 self._close(before)
                 self.consumer.pause(sorted(before.partitions))
             self._new.append(self._made(task_id, frozenset(keys)))
+        if grouped and not self.gives_up:
+            # They get no records before their stores are restored: the poll need not wait for any.
+            self.consumer.wakeup()
 
     def _made(self, task_id: TaskId, keys: frozenset[TopicPartition]) -> HostedTask:
         standby = self.standbys.pop(task_id, None)
@@ -310,24 +302,27 @@ class TaskManager(ConsumerRebalanceListener):
 
     # Restoring.
 
-    def restore(self) -> bool:
-        """Go on restoring; whether all active tasks have their stores."""
+    def restore(self) -> None:
+        """Go on restoring. A call that raises KafkaTimeoutError can be repeated."""
         if self._new:
             self._begin_restoring()
         if not self._restorer.is_idle:
             has_active = self._restorer.has_active
             waits = has_active and not waiting(self.active.values())
             started, before = time.monotonic_ns(), self._restorer.restored_total
-            complete = self._restorer.poll(_RESTORE_POLL_S if waits else 0.0)
+            self._restorer.poll(_RESTORE_POLL_S if waits else 0.0)
             records = self._restorer.restored_total - before
             self._metrics.restored(time.monotonic_ns() - started, records, active=has_active)
-            for task in complete:
-                task.start(self._clock.now_ms())
-                self.consumer.resume(sorted(task.partitions))
-            for task in self._restorer.take_corrupted():
-                _log.warning("task %s: its local state is ahead of a changelog: deleted", task.id)
-                self._make_again(task, wipe=True)
-        return not self._restorer.has_active
+
+    def start_restored(self) -> bool:
+        """Start the tasks that have their stores now; whether all active ones do."""
+        for task in self._restorer.take_complete():
+            task.start(self._clock.now_ms())
+            self.consumer.resume(sorted(task.partitions))
+        for task in self._restorer.take_corrupted():
+            _log.warning("task %s: its local state is ahead of a changelog: deleted", task.id)
+            self._make_again(task, wipe=True)
+        return not (self._new or self._restorer.has_active)
 
     def start_over(
         self, task_ids: frozenset[TaskId], partitions: frozenset[TopicPartition]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Sized
 from typing import Any, Final, Protocol
 
 from moldau.client.metrics import MetricName, Metrics
@@ -66,7 +66,7 @@ class RestoringTasks(Protocol):
     def restoring_count(self) -> int: ...
 
     @property
-    def standby_count(self) -> int: ...
+    def standbys(self) -> Sized: ...
 
     @property
     def is_paused(self) -> bool: ...
@@ -125,7 +125,7 @@ class ThreadMetrics:
             return tasks.restoring_count if tasks.is_paused is paused else 0
 
         def standby(paused: bool) -> int:
-            return tasks.standby_count if tasks.is_paused is paused else 0
+            return len(tasks.standbys) if tasks.is_paused is paused else 0
 
         facts: dict[str, tuple[str, Callable[[], int]]] = {
             "active-restoring-tasks": ("active tasks being restored", lambda: active(False)),

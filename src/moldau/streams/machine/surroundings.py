@@ -12,7 +12,7 @@ from moldau.streams.serdes import BYTES
 
 
 def _no_metrics() -> ProcessorMetrics:
-    raise StreamsError("the processors of global stores have no metrics of their own")
+    raise StreamsError("what runs this processor keeps no metrics")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,15 +7,12 @@ waits is lost with the process, and restored from the changelogs.
 
 from __future__ import annotations
 
-import hashlib
-import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from moldau.installation import pip_install
 from moldau.streams.errors import StreamsError
 from moldau.streams.stores._maps import DiskMap, OrderedMap
 from moldau.streams.stores.base import Drop, SegmentedMap
@@ -38,6 +35,8 @@ def lmdb_module() -> ModuleType:
     try:
         import lmdb
     except ImportError as error:
+        from moldau.installation import pip_install
+
         raise StreamsError(
             f"stores on disk need the package lmdb: {pip_install('streams')}, or keep stores "
             "in memory with default.dsl.store=in_memory"
@@ -52,38 +51,48 @@ def _physical(key: bytes) -> bytes:
     if not key:
         # LMDB has no empty key. One zero byte would be another key, so this one is cut, too.
         return b"\x00" + bytes(_CUT - 1) + bytes(_HASH_SIZE)
-    return key[:_CUT] + hashlib.sha256(key).digest()
+    from hashlib import sha256
+
+    return key[:_CUT] + sha256(key).digest()
 
 
 class Table:
-    """The entries of one store that are on disk. Keys may have any size and are in order."""
+    """The entries of one store that are on disk. Keys may have any size and are in order.
+
+    Its database is created with its first entries: a task that starts waits for no disk.
+    """
 
     def __init__(self, state: DiskState, name: str) -> None:
         self._state = state
-        self._db = state.database(name)
+        self.name = name
+        self.db: Any = state.opened(self)
 
     def get(self, key: bytes) -> bytes | None:
+        if self.db is None:
+            return None
         if 0 < len(key) <= _CUT:
-            found: bytes | None = self._state.reader.get(key, db=self._db)
+            found: bytes | None = self._state.reader.get(key, db=self.db)
             return found
-        cut = self._state.reader.get(_physical(key), db=self._db)
+        cut = self._state.reader.get(_physical(key), db=self.db)
         return None if cut is None else _uncut(cut)[1]
 
     def count(self) -> int:
-        return int(self._state.reader.stat(self._db)["entries"])
+        return 0 if self.db is None else int(self._state.reader.stat(self.db)["entries"])
 
     def scan(self, start: bytes, end: bytes | None) -> Iterator[tuple[bytes, bytes]]:
         """The entries from `start` to `end`, both included.
 
         Reads by chunks and takes up behind the last key, so a commit in between does no harm.
         """
+        if self.db is None:
+            return
         if start == b"":
             empty = self.get(b"")
             if empty is not None:
                 yield b"", empty
         position, size, skips = start[:_CUT] or b"\x00", _CHUNK_FIRST, False
         while True:
-            with self._state.reader.cursor(db=self._db) as cursor:
+            with self._state.reader.cursor(db=self.db) as cursor:
                 if not cursor.set_range(position):
                     return
                 entries = list(islice(cursor.iternext(), size))
@@ -104,7 +113,7 @@ class Table:
             return entries
         last = entries[-1][0]
         if len(last) == KEY_SIZE_MAX:
-            with self._state.reader.cursor(db=self._db) as cursor:
+            with self._state.reader.cursor(db=self.db) as cursor:
                 cursor.set_key(last)
                 for key, value in islice(cursor.iternext(), 1, None):
                     if key[:_CUT] != last[:_CUT]:
@@ -120,7 +129,7 @@ class Table:
         if None in changes.values() or 0 in sizes or max(sizes, default=0) > _CUT:
             # All of it first: what is deleted must not move the cursor that puts.
             puts = list(self._placed(transaction, puts))
-        with transaction.cursor(db=self._db) as cursor:
+        with transaction.cursor(db=self.db) as cursor:
             cursor.putmulti(puts)
 
     def _placed(
@@ -130,7 +139,7 @@ class Table:
         for key, value in changes:
             place = _physical(key)
             if value is None:
-                transaction.delete(place, db=self._db)
+                transaction.delete(place, db=self.db)
             elif place is key:
                 yield key, value
             else:
@@ -138,7 +147,7 @@ class Table:
 
     def delete_before(self, transaction: Any, end: bytes) -> None:
         """Delete all entries whose key is smaller."""
-        with transaction.cursor(db=self._db) as cursor:
+        with transaction.cursor(db=self.db) as cursor:
             more = cursor.first()
             while more and cursor.key() < end:
                 more = cursor.delete()
@@ -194,21 +203,36 @@ class DiskState:
             meminit=False,
             metasync=True,
         )
-        self._meta = self._env.open_db(b"meta")
         self.reader = self._env.begin()
-        if (self.reader.get(b"format", db=self._meta) or _FORMAT) != _FORMAT:
+        self._tables: list[Table] = []
+        self._meta = Table(self, "meta")
+        if (self._meta.get(b"format") or _FORMAT) != _FORMAT:
             self.close()
             raise self._lmdb.InvalidError("state of another format")
 
-    def database(self, name: str) -> Any:
+    def opened(self, table: Table) -> Any:
+        """The database of a new table; `None` if it has to be created."""
+        self._tables.append(table)
         self.reader.abort()
-        found = self._env.open_db(name.encode())
-        self.reader = self._env.begin()
-        return found
+        try:
+            return self._env.open_db(table.name.encode(), create=False)
+        except self._lmdb.NotFoundError:
+            return None
+        finally:
+            self.reader = self._env.begin()
+
+    def _create_databases(self) -> None:
+        self.reader.abort()
+        try:
+            for table in self._tables:
+                if table.db is None:
+                    table.db = self._env.open_db(table.name.encode())
+        finally:
+            self.reader = self._env.begin()
 
     def number(self, name: str, default: int | None) -> Any:
         """A number that is kept under a name."""
-        data = self.reader.get(name.encode(), db=self._meta)
+        data = self._meta.get(name.encode())
         return default if data is None else int.from_bytes(data, signed=True)
 
     def grow(self, size: int) -> None:
@@ -241,6 +265,7 @@ class DiskState:
             return
         while True:
             try:
+                self._create_databases()
                 self._write(checkpoints)
                 break
             except self._lmdb.MapFullError:
@@ -255,18 +280,19 @@ class DiskState:
                 part.written()
 
     def _write(self, checkpoints: Mapping[str, int]) -> None:
+        meta = self._meta.db
         with self._env.begin(write=True) as transaction:
             for name, storage in self._storages.items():
                 for part in storage.parts:
                     part.write(transaction)
                 observed = storage.observed_ms.to_bytes(8, signed=True)
-                transaction.put(f"observed/{name}".encode(), observed, db=self._meta)
+                transaction.put(f"observed/{name}".encode(), observed, db=meta)
             for name, offset in checkpoints.items():
                 place = f"checkpoint/{name}".encode()
-                transaction.put(place, offset.to_bytes(8, signed=True), db=self._meta)
+                transaction.put(place, offset.to_bytes(8, signed=True), db=meta)
             for name in self._with_headers:
-                transaction.put(f"headers/{name}".encode(), b"\x01", db=self._meta)
-            transaction.put(b"format", _FORMAT, db=self._meta)
+                transaction.put(f"headers/{name}".encode(), b"\x01", db=meta)
+            transaction.put(b"format", _FORMAT, db=meta)
 
     def close(self) -> None:
         """What was not committed, or not written yet, is gone."""
@@ -283,5 +309,7 @@ def open_state(directory: Path, *, batch_bytes: int = BATCH_BYTES) -> DiskState:
     try:
         return DiskState(directory, batch_bytes)
     except (lmdb.CorruptedError, lmdb.InvalidError, lmdb.VersionMismatchError):
-        shutil.rmtree(directory)
+        from shutil import rmtree
+
+        rmtree(directory)
         return DiskState(directory, batch_bytes)

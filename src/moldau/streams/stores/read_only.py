@@ -12,6 +12,7 @@ _WRITES = frozenset(
         "close",
         "delete",
         "flush",
+        "keep",
         "put",
         "put_all",
         "put_if_absent",

@@ -25,7 +25,7 @@ from moldau.streams.machine.stateless import (
 )
 from moldau.streams.records import Windowed
 from moldau.streams.serdes import LONG, SerdeLike
-from moldau.streams.topology import aggregate_steps, join_steps, stream_steps, table_steps
+from moldau.streams.topology import aggregate_steps, stream_steps, table_steps
 from moldau.streams.topology.aggregate_steps import Aggregation, Grouped, Windows
 from moldau.streams.topology.handles import Handle, Materialized, TableHandle, chosen
 from moldau.streams.topology.join_options import StreamJoinOptions, TableJoinOptions
@@ -246,8 +246,10 @@ class KStream(Generic[K, V]):
         outer: tuple[bool, bool],
         options: StreamJoinOptions,
     ) -> KStream[Any, Any]:
+        from moldau.streams.topology.join_steps import join_stream
+
         target = other._view if isinstance(other, GlobalKTable) else other._at
-        return KStream(join_steps.join_stream(self._at, target, joiner, outer, options))
+        return KStream(join_stream(self._at, target, joiner, outer, options))
 
     def process(
         self, supplier: Callable[[], Processor], *stores: str, name: Name = None
@@ -449,17 +451,13 @@ class KTable(Generic[K, V]):
         outer: tuple[bool, bool],
         options: TableJoinOptions,
     ) -> KTable[Any, Any]:
-        handle = join_steps.join_table(
-            self._at,
-            other._at,
-            joiner,
-            outer,
-            _of_row(options.get("foreign_key"), options.get("with_key", False)),
-            options.get("store"),
-            options.get("name"),
-            (options.get("partitioner"), options.get("other_partitioner")),
-        )
-        return KTable(handle)
+        from moldau.streams.topology.join_steps import join_table
+
+        foreign_key = _of_row(options.get("foreign_key"), options.get("with_key", False))
+        names = options.get("store"), options.get("name")
+        partitioners = options.get("partitioner"), options.get("other_partitioner")
+        sides = self._at, other._at
+        return KTable(join_table(*sides, joiner, outer, foreign_key, *names, partitioners))
 
 
 def _of_row(

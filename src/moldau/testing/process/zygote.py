@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import gc
 import os
-import select
 import shutil
 import signal
 import socket
@@ -22,6 +21,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any, Final
 
+from moldau.readable import wait_readable
 from moldau.testing import wire_format
 
 #: How often it is looked whether the test's process is still there; its socket mostly says it.
@@ -41,8 +41,7 @@ class Zygote:
         idle = True
         while True:
             timeout_s = 0.0 if idle else _PARENT_CHECK_S
-            readable, _, _ = select.select([self._orders], [], [], timeout_s)
-            if not readable:
+            if not wait_readable(self._orders, timeout_s):
                 if idle:
                     idle = _go_on(in_idle_time)
                 elif os.getppid() != self._parent:

@@ -22,6 +22,7 @@ from moldau.sql.functions.sandbox.process import Limits
 from moldau.sql.testing.script import ScriptTester
 from moldau.streams import TopologyTestDriver
 from moldau.streams.errors import StreamsError
+from support.descriptors import many_descriptors
 
 MINE = '''
 import os, time
@@ -226,6 +227,16 @@ def test_a_module_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     found = add_extensions(built_in(), {MODULES: "my_functions"})
     assert found.function("again").declaration.path == "module my_functions"
     assert "my_functions" not in sys.modules
+
+
+def test_a_server_may_have_many_files_and_clients(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "other_functions.py").write_text(MINE)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with many_descriptors():
+        found = add_extensions(built_in(), {MODULES: "other_functions"})
+    assert found.function("again").declaration.path == "module other_functions"
 
 
 @pytest.mark.parametrize(

@@ -9,16 +9,26 @@ import moldau.client.admin
 from moldau.client.admin import acl_values, security_values, topic_values
 
 NOT_NEEDED = (
+    "bz2",
     "cramjam",
     "html",
+    "moldau.client.admin.acl_values",
     "moldau.client.admin.asynchronous",
     "moldau.client.admin.group_values",
     "moldau.client.config.keywords",
+    "moldau.client.consumer.assignors.range",
+    "moldau.metrics.otlp",
     "moldau.security.tls",
+    "moldau.streams.hosts.assignor",
     "moldau.streams.hosts.driver",
     "moldau.streams.hosts.queries",
+    "moldau.streams.hosts.thread_metadata",
+    "moldau.streams.machine.foreign_key",
     "moldau.streams.machine.store_queries",
+    "moldau.streams.topology.join_steps",
     "moldau.streams.topology.picture",
+    "shutil",
+    "tempfile",
 )
 PROGRAM = """\
 import sys
@@ -26,7 +36,9 @@ from moldau.streams import KafkaStreams, StreamsBuilder
 
 builder = StreamsBuilder()
 builder.stream("in").group_by_key().count().to_stream().to("out")
-KafkaStreams(builder.build(), application_id="app", bootstrap_servers="127.0.0.1:1")
+KafkaStreams(
+    builder.build(), application_id="app", bootstrap_servers="127.0.0.1:1", state_dir="state"
+)
 import moldau.client.consumer.blocking, moldau.client.producer.blocking
 print(*sys.modules, sep="\\n")
 """

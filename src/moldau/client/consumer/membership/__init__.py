@@ -22,6 +22,8 @@ def check_settings(values: Mapping[str, Any], assignors: Iterable[Any]) -> None:
             values["heartbeat.interval.ms"],
             f"must be lower than session.timeout.ms ({session_timeout_ms})",
         )
+    if _maker(assignors) is not None:
+        return
     # Most consumers of tools and tests have no group, and need no assignors before.
     from moldau.client.consumer.assignors.assignor import common_protocol
     from moldau.client.consumer.assignors.resolve import resolve_assignors
@@ -40,7 +42,7 @@ def make_membership(host: GroupHost) -> Membership:
         from moldau.wire.uuids import random_uuid, uuid_to_text
 
         return ConsumerMembership(host, uuid_to_text(random_uuid(os.urandom(16))))
-    maker = getattr(next(iter(host.assignors), None), "make_membership", None)
+    maker = _maker(host.assignors)
     if maker is not None:
         from moldau.client.consumer.membership.streams_shell import StreamsMembership
 
@@ -50,6 +52,11 @@ def make_membership(host: GroupHost) -> Membership:
 
     check_settings(host.values, ())
     return ClassicMembership(host)
+
+
+def _maker(assignors: Iterable[Any]) -> Any:
+    """What makes another kind of membership, in place of an assignor."""
+    return getattr(next(iter(assignors), None), "make_membership", None)
 
 
 def _is_consumer_protocol(values: Mapping[str, Any]) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import select
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -15,6 +14,7 @@ from moldau.connect.connectors.postgres_cdc.machine.progress import lsn_of
 from moldau.connect.connectors.postgres_cdc.machine.types import Options, PgType, column_type
 from moldau.connect.connectors.support.libraries import library
 from moldau.connect.connectors.support.web import plain
+from moldau.readable import wait_readable
 
 #: Texts of values must be in these forms, whatever the server's own settings are.
 _FORMS: Final = (
@@ -227,7 +227,7 @@ class Server:
         stream = self._stream
         message = stream.read_message()
         if message is None and wait_s > 0:
-            select.select([stream], [], [], wait_s)
+            wait_readable(stream, wait_s)
             message = stream.read_message()
         return None if message is None else (int(message.data_start), bytes(message.payload))
 

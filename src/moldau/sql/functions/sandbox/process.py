@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import select
 import signal
 import subprocess
 import sys
@@ -15,6 +14,7 @@ import weakref
 from dataclasses import dataclass
 from typing import Any
 
+from moldau.readable import wait_readable
 from moldau.sql.errors import KsqlException, QueryFailed
 
 __all__ = ["CallFailed", "Limits", "Sandbox"]
@@ -120,7 +120,7 @@ class Sandbox:
         descriptor = process.stdout.fileno()
         while b"\n" not in self._buffer:
             left = deadline - time.monotonic()
-            if left <= 0 or not select.select([descriptor], [], [], left)[0]:
+            if left <= 0 or not wait_readable(descriptor, left):
                 self.close()
                 raise QueryFailed(f"{self._name} took longer than {round(timeout_s * 1000)} ms")
             data = os.read(descriptor, 1 << 20)
