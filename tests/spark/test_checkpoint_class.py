@@ -1,5 +1,5 @@
 """Our Java class in a Java with Spark's jars: where it writes itself, and where it leaves it to
-Spark's."""
+Spark's; and in a server."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from moldau.spark.runtime import checkpoint_jar
 from moldau.spark.runtime.java import find_java
 from moldau.spark.runtime.machine.checkpoint_class import CLASS_NAME
 from moldau.spark.runtime.places import cache_folder, spark_home
+from spark.running import finished
 
 
 @pytest.fixture(scope="module")
@@ -99,3 +100,15 @@ def test_files_of_other_places_are_hadoops(java: Any, tmp_path: Path) -> None:
     write(files.createTempFile(path(java, "viewfs://far/there/1")), b"commits")
     assert (tmp_path / "1").read_bytes() == b"commits"
     assert (tmp_path / ".1.crc").exists()
+
+
+def test_a_server_of_this_machine_has_it(spark: Any, tmp_path: Path) -> None:
+    source, checkpoint = tmp_path / "lines", tmp_path / "checkpoint"
+    source.mkdir()
+    (source / "1.txt").write_text("one\n")
+    writer = spark.readStream.text(str(source)).writeStream.format("noop")
+    writer = writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True)
+    finished(lambda: [writer.start()])
+    written = {str(each.relative_to(checkpoint)) for each in checkpoint.rglob("*")}
+    assert {"metadata", "offsets/0", "commits/0", "sources/0/0"} <= written
+    assert not [name for name in written if name.endswith(".crc")]
