@@ -87,7 +87,12 @@ class InDelta:
         found: Counter[int] = Counter()
         for fragment in table.to_pyarrow_dataset().get_fragments():
             if fragment.path not in self._files:
-                column = fragment.to_table(columns=["number"])["number"]
+                try:
+                    column = fragment.to_table(columns=["number"])["number"]
+                except FileNotFoundError as error:
+                    raise RuntimeError(
+                        f"{self._address} has lost its file {fragment.path}"
+                    ) from error
                 self._files[fragment.path] = Counter(column.to_pylist())
             found += self._files[fragment.path]
         time.sleep(_ASK_SECONDS)

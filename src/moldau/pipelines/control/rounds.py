@@ -275,7 +275,7 @@ class Rounds:
             look = self._workers.look(status.name, record, status)
         except Exception as error:
             # Whether the server is there is looked at by itself.
-            log.info("%s cannot be checked: %s", status.name, str(error).partition("\n")[0])
+            log.info("%s cannot be checked: %s", status.name, _first_line(error))
             look = Look((), None, None)
         self._events.put((status, look))
 
@@ -496,6 +496,13 @@ def _instances_seen(name: str, summary: Summary) -> events.InstancesSeen:
 def _with_detail(error: ErrorRecord) -> str:
     hint = f" ({error.hint})" if error.hint else ""
     return f"{error}{hint}\n{error.detail}".rstrip()
+
+
+def _first_line(error: Exception) -> str:
+    """What went wrong; of an error of gRPC the text has that in its third line."""
+    details = getattr(error, "details", None)
+    text = details() if callable(details) else None
+    return (text or str(error)).partition("\n")[0]
 
 
 def _retry_at_s(*, ending: bool) -> float:

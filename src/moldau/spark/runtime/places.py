@@ -36,6 +36,8 @@ class Places:
         self.log_settings = self.folder / "log4j2.properties"
         #: How the server starts Python.
         self.python = self.folder / "python"
+        #: The class that writes files of checkpoints.
+        self.checkpoint_jar = self.folder / "checkpoint-files.jar"
         self.events = self.folder / "events"
         self.warehouse = self.folder / "warehouse"
         self.local = self.folder / "local"

@@ -18,7 +18,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from moldau import __version__
-from moldau.spark.runtime import launcher, probe, processes, sockets
+from moldau.spark.runtime import checkpoint_jar, launcher, probe, processes, sockets
 from moldau.spark.runtime.errors import ServerStartError, SparkRuntimeError, require
 from moldau.spark.runtime.java import LAUNCHER_OPTIONS, JavaHome, find_java
 from moldau.spark.runtime.machine import logs
@@ -113,6 +113,8 @@ class ServerStartup:
         write(places.settings, self.settings.to_json())
         write(places.secret_conf, properties_text(conf))
         write(places.log_settings, log_settings(places))
+        if settings.is_local:
+            checkpoint_jar.install(places.checkpoint_jar)
         if places.output.exists():
             places.output.replace(places.output.with_name("server.out.1"))
         log_start = places.log.stat().st_size if places.log.exists() else 0

@@ -35,6 +35,10 @@ class AvroSink:
         self._frame = schema
         self._avro = avro_schema(schema)
 
+    @property
+    def keeps_staged(self) -> bool:
+        return True
+
     def prepare(self) -> None:
         library()
         self._storage()

@@ -65,7 +65,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         self._sink.commit(_staged(messages), batchId)
 
     def abort(self, messages: list[Any], batchId: int) -> None:
-        self._sink.abort(_staged(messages), batchId)
+        _abort(self._sink, messages, batchId)
 
 
 class BatchWriter(DataSourceArrowWriter):
@@ -89,7 +89,7 @@ class BatchWriter(DataSourceArrowWriter):
         self._sink.commit(_staged(messages), self._batch_id)
 
     def abort(self, messages: list[Any]) -> None:
-        self._sink.abort(_staged(messages), self._batch_id)
+        _abort(self._sink, messages, self._batch_id)
 
 
 def _task() -> Any:
@@ -109,6 +109,14 @@ def _attempt() -> Attempt:
 def _staged(messages: list[Any]) -> list[Staged]:
     staged = [message.staged for message in messages if message is not None]
     return sorted(staged, key=lambda part: part.attempt.partition)
+
+
+def _abort(sink: TableSink, messages: list[Any], batch_id: int) -> None:
+    """Spark also calls this when the process that commits has died: when all tasks have reported,
+    the commit may have got through. What it left is removed when the batch has run again."""
+    if sink.keeps_staged and None not in messages:
+        return
+    sink.abort(_staged(messages), batch_id)
 
 
 class FilesReader(DataSourceReader):

@@ -40,6 +40,10 @@ class DeltaSink:
         self._storage_options = options.prefixed("storage.")
         self._schema: Any = None
 
+    @property
+    def keeps_staged(self) -> bool:
+        return not self._upsert
+
     def prepare(self) -> None:
         """Create the table or check that the rows fit it, adding columns if that was asked for."""
         require_columns(self._where, "partitionBy", self._partition_by, self._frame)

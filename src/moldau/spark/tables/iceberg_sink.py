@@ -46,6 +46,10 @@ class IcebergSink:
         self._io: Any = None
         self._storage: Any = None
 
+    @property
+    def keeps_staged(self) -> bool:
+        return not self._upsert
+
     def prepare(self) -> None:
         """Create the table or check that the rows fit it, adding columns if that was asked for."""
         sequence = self._options.text("sequenceBy")
@@ -143,13 +147,15 @@ class IcebergSink:
                 f"first {_COMMIT_TRIES} times",
                 "Nothing of it is visible; the batch runs again when the query is restarted",
             )
-        if self._upsert or not committed:
+        if self._upsert:
             self._delete_staged(staged)
+        elif not committed:
+            self._delete_unused(staged, table)
         self._storage.settle(
             query_id=query_id,
             batch_id=batch_id,
             winners=self._winners(staged, committed=committed),
-            table_files=lambda: (task.file.file_path for task in table.scan().plan_files()),
+            table_files=lambda: _files_of(table),
         )
         return committed
 
@@ -236,9 +242,22 @@ class IcebergSink:
                 with contextlib.suppress(FileNotFoundError):
                     self._io.delete(file.file_path)
 
+    def _delete_unused(self, staged: Sequence[Staged], table: Any) -> None:
+        """A catalog may report a commit as failed that got through: its answer was lost, and it was
+        asked again."""
+        used = set(_files_of(table))
+        for file in (file for part in staged for file in part.parts):
+            if file.file_path not in used:
+                with contextlib.suppress(FileNotFoundError):
+                    self._io.delete(file.file_path)
+
     def abort(self, staged: Sequence[Staged], batch_id: int) -> None:
         self._delete_staged(staged)
         self._storage.delete(part.attempt.marker for part in staged)
+
+
+def _files_of(table: Any) -> Iterator[str]:
+    return (task.file.file_path for task in table.scan().plan_files())
 
 
 def _property(query_id: str) -> str:

@@ -2,7 +2,8 @@
 
 On the driver `prepare` makes the table ready for the rows' columns; each task's `write` stages its
 rows where no reader sees them; on the driver `commit` makes all of them visible at once, together
-with the batch's number, or finds that they are there already; `abort` removes what was staged.
+with the batch's number, or finds that they are there already; `abort` removes what was staged, of a
+batch that cannot have been committed.
 None of these knows Spark, so each can be called, and crashed, by a test.
 """
 
@@ -27,6 +28,11 @@ class Staged:
 
 
 class TableSink(Protocol):
+    @property
+    def keeps_staged(self) -> bool:
+        """Whether what was staged becomes part of the table as it is, so that it must not be
+        removed once the commit may have begun."""
+
     def prepare(self) -> None: ...
 
     def write(self, batches: Iterator[Any], attempt: Attempt) -> Staged: ...

@@ -258,6 +258,29 @@ def test_a_dead_server_is_started_again_and_its_pipelines_too(stage: Stage) -> N
     assert stage.wait(State.RUNNING).attempts == 0
 
 
+class RemoteError(Exception):
+    """As gRPC raises it."""
+
+    def __str__(self) -> str:
+        return "<_MultiThreadedRendezvous of RPC that terminated with:\n\tstatus = UNAVAILABLE>"
+
+    def details(self) -> str:
+        return "connection refused"
+
+
+def test_why_a_query_cannot_be_checked_is_logged_in_one_line(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(name: str) -> Look:
+        raise RemoteError
+
+    monkeypatch.setattr(stage.sessions, "look", fail)
+    with caplog.at_level("INFO"):
+        stage.want(Desired.RUNNING)
+        eventually(lambda: "cannot be checked" in caplog.text, what="the line in the log")
+    assert "cannot be checked: connection refused\n" in caplog.text
+
+
 def test_a_server_that_is_only_slow_is_not_taken_for_a_dead_one(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:

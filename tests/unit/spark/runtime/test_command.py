@@ -9,6 +9,7 @@ from pathlib import Path, PurePath
 import pytest
 
 from moldau.spark.runtime.errors import SparkRuntimeError
+from moldau.spark.runtime.machine.checkpoint_class import CLASS_NAME
 from moldau.spark.runtime.machine.command import (
     Environment,
     Shipped,
@@ -24,9 +25,15 @@ from moldau.spark.runtime.places import Places, cache_folder
 GIB = 1 << 30
 
 
-def conf_of(settings: ServerSettings, **environment: object) -> dict[str, str]:
+def conf_of(
+    settings: ServerSettings, *, places: Places | None = None, **environment: object
+) -> dict[str, str]:
     given = {"cores": 4, "memory_bytes": 16 * GIB, "port": 15002} | environment
-    return server_conf(settings, Places("/deploy"), Environment(**given))  # type: ignore[arg-type]
+    return server_conf(
+        settings,
+        places or Places("/deploy"),
+        Environment(**given),  # type: ignore[arg-type]
+    )
 
 
 def test_a_local_server_is_small_and_for_this_machine_only() -> None:
@@ -43,11 +50,14 @@ def test_a_local_server_is_small_and_for_this_machine_only() -> None:
 
 
 def test_files_of_checkpoints_are_written_without_processes_on_one_machine_only() -> None:
-    key = "spark.sql.streaming.checkpointFileManagerClass"
-    assert conf_of(ServerSettings())[key].endswith(".FileSystemBasedCheckpointFileManager")
-    assert key not in conf_of(ServerSettings(master="spark://host:7077"))
-    own = ServerSettings(conf={key: "org.example.Own"})
-    assert conf_of(own)[key] == "org.example.Own"
+    key, path = "spark.sql.streaming.checkpointFileManagerClass", "spark.driver.extraClassPath"
+    conf = conf_of(ServerSettings())
+    assert (conf[key], conf[path]) == (CLASS_NAME, "/deploy/checkpoint-files.jar")
+    assert conf_of(ServerSettings(master="spark://host:7077")).keys().isdisjoint({key, path})
+    own = conf_of(ServerSettings(conf={key: "org.example.Own", path: "/own.jar"}))
+    assert own[key] == "org.example.Own"
+    assert own[path] == "/deploy/checkpoint-files.jar:/own.jar"
+    assert conf_of(ServerSettings(), places=Places("/a:b")).keys().isdisjoint({key, path})
 
 
 def test_a_cluster_gets_the_packages_and_its_own_defaults() -> None:

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from moldau.spark.tables import SchemaMismatchError, TableError
+from moldau.spark.tables.datasource import StagedMessage, StreamWriter
 
 FIRST = [(1, "a"), (2, "b")]
 SECOND = [(3, "c")]
@@ -66,6 +67,44 @@ def test_abort_removes_what_the_tasks_staged(table: Any) -> None:
     sink.abort(table.stage(sink, 0, FIRST, SECOND), 0)
     assert table.ids() == []
     assert table.staged_things() == []
+
+
+def test_a_commit_that_died_after_it_got_through_is_not_undone(table: Any) -> None:
+    """Its process is killed before it says so, and Spark has the batch aborted."""
+    staged = table.stage(table.sink(), 0, FIRST, SECOND)
+    messages = [StagedMessage(each) for each in staged]
+    StreamWriter(table.sink()).commit(messages, 0)
+    StreamWriter(table.sink()).abort(messages, 0)
+    assert table.ids() == [1, 2, 3]
+    assert table.write(0, FIRST, SECOND) is False
+    assert table.ids() == [1, 2, 3]
+    assert table.staged_things() == []
+
+
+def test_a_commit_that_died_before_it_got_through_is_cleared_by_the_rerun(table: Any) -> None:
+    staged = table.stage(table.sink(), 0, FIRST, SECOND)
+    StreamWriter(table.sink()).abort([StagedMessage(each) for each in staged], 0)
+    assert table.write(0, FIRST, SECOND)
+    assert table.ids() == [1, 2, 3]
+    assert table.staged_things() == []
+
+
+def test_a_batch_of_which_a_task_failed_is_removed(table: Any) -> None:
+    messages = [StagedMessage(each) for each in table.stage(table.sink(), 0, FIRST)]
+    StreamWriter(table.sink()).abort([*messages, None], 0)
+    assert table.ids() == []
+    assert table.staged_things() == []
+
+
+def test_a_commit_that_the_catalog_calls_failed_may_have_got_through(
+    of_kind: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = of_kind("iceberg")
+    sink = table.sink()
+    commit = sink._try_commit
+    monkeypatch.setattr(sink, "_try_commit", lambda *given: commit(*given) and False)
+    sink.commit(table.stage(sink, 0, FIRST), 0)
+    assert table.ids() == [1, 2]
 
 
 def test_a_task_that_fails_midway_leaves_nothing(table: Any) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Protocol
 
+from moldau.spark.runtime.machine.checkpoint_class import CLASS_NAME as CHECKPOINT_FILES
 from moldau.spark.runtime.machine.settings import ServerSettings
 
 __all__ = [
@@ -53,16 +54,12 @@ _NO_FIGURES = "-XX:-UsePerfData"
 _SERIAL, _SERIAL_CORES_MAX = "-XX:+UseSerialGC", 4
 # G1 gives memory back when it collects, which it does not if little happens.
 _PERIODIC = "-XX:+UseG1GC -XX:G1PeriodicGCInterval=60000"
-# Without Hadoop's native library Spark's default starts ten processes (readlink, chmod) for every
-# file of a checkpoint, two of which a micro-batch writes, one after the other; this one starts two.
-# Both write a file under another name and rename it when it is complete.
-_CHECKPOINT_FILES = (
-    "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
-)
+_PATH_SEPARATOR = ":"
 _COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
 _JOINED = {
     "spark.jars": ",",
     "spark.archives": ",",
+    "spark.driver.extraClassPath": _PATH_SEPARATOR,
     "spark.driver.extraJavaOptions": " ",
     "spark.redaction.regex": "|",
     "spark.redaction.string.regex": "|",
@@ -103,6 +100,8 @@ class Places(Protocol):
     def log(self) -> PurePath: ...
     @property
     def log_settings(self) -> PurePath: ...
+    @property
+    def checkpoint_jar(self) -> PurePath: ...
 
 
 def server_conf(
@@ -139,7 +138,7 @@ def server_conf(
             # Files of shuffles are deleted, and memory is given back, when Java has looked at all
             # of its heap: every half an hour by default.
             "spark.cleaner.periodicGC.interval": "10min",
-            "spark.sql.streaming.checkpointFileManagerClass": _CHECKPOINT_FILES,
+            **_checkpoint_files(places),
         }
     if environment.sockets is not None:
         conf |= {
@@ -171,6 +170,19 @@ def connector_of(settings: ServerSettings, jars: Sequence[str]) -> str:
     """Which connector a server will have beside ours: fetched by us, or named by the user."""
     named = (*settings.packages, *(settings.conf.get(key, "") for key in _BRINGS_JARS))
     return "kafka" if jars or any("spark-sql-kafka" in text for text in named) else "moldau"
+
+
+def _checkpoint_files(places: Places) -> dict[str, str]:
+    """Spark's default starts ten processes (readlink, chmod) for every file of a checkpoint, two of
+    which a micro-batch writes, one after the other; this class starts none."""
+    jar = str(places.checkpoint_jar)
+    if _PATH_SEPARATOR in jar:
+        # Java would not find it.
+        return {}
+    return {
+        "spark.sql.streaming.checkpointFileManagerClass": CHECKPOINT_FILES,
+        "spark.driver.extraClassPath": jar,
+    }
 
 
 def _history(places: Places) -> dict[str, str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final
 
 from moldau.client.config import PRODUCER_KEYS, keys_of
@@ -76,7 +77,13 @@ class SinkOptions:
 
 def parse(given: Mapping[str, str], *, is_stream: bool) -> SinkOptions:
     """Raises OptionError."""
-    options = Given(given)
+    return _parsed(tuple(given.items()), is_stream)
+
+
+# Two processes of Spark's parse the same options for every micro-batch.
+@lru_cache(maxsize=16)
+def _parsed(given: tuple[tuple[str, str], ...], is_stream: bool) -> SinkOptions:
+    options = Given(dict(given))
     _check_names(options)
     # A name that no client has is not the producer's either.
     found = options.kafka_settings("producer", _REFUSED)

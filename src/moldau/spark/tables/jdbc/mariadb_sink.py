@@ -54,6 +54,10 @@ class MariaDbSink:
 
     # Before a batch
 
+    @property
+    def keeps_staged(self) -> bool:
+        return False
+
     def prepare(self) -> None:
         """Create the table if it is missing, check that the rows fit it if it is there."""
         require_columns(self._where, "upsert", self._upsert, self._frame)

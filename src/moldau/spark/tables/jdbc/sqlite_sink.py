@@ -39,6 +39,10 @@ class SqliteSink:
         self._upsert = options.names("upsert")
         self._sequence_by = options.text("sequenceBy")
 
+    @property
+    def keeps_staged(self) -> bool:
+        return False
+
     def prepare(self) -> None:
         require_columns(self._where, "upsert", self._upsert, self._frame)
         sequence = [self._sequence_by] if self._sequence_by else []
