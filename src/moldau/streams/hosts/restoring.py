@@ -8,7 +8,7 @@ is ahead of its changelog belongs to another one, and is not used.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum, auto
 from typing import Any, Protocol
 
@@ -206,11 +206,10 @@ class Restorer:
         """Find the ends of the changelogs of new tasks."""
         if not self._waiting:
             return
-        all_bounds = self._bounds([task for task, _ in self._waiting])
+        # All answers are there before anything follows from one: the next may not come.
+        all_bounds = [self._bounds(task) for task, _ in self._waiting]
         waiting, listener = [], self._listener()
-        for task, committed in self._waiting:
-            own = [log.partition for log in task.logs if log.partition in all_bounds]
-            bounds = {key: all_bounds[key] for key in own}
+        for (task, committed), bounds in zip(self._waiting, all_bounds, strict=True):
             ends = _ends(task, committed, bounds)
             if ends is None:
                 waiting.append((task, committed))
@@ -232,8 +231,8 @@ class Restorer:
         self._waiting = waiting
         self._assign()
 
-    def _bounds(self, tasks: Iterable[HostedTask]) -> dict[TopicPartition, Bounds]:
-        asked = [log.partition for task in tasks for log in task.logs if not log.is_source]
+    def _bounds(self, task: HostedTask) -> dict[TopicPartition, Bounds]:
+        asked = [log.partition for log in task.logs if not log.is_source]
         if not asked:
             return {}
         return self._admin.bounds(asked, transactional=self._exactly_once)

@@ -112,13 +112,3 @@ def test_a_closed_task_is_not_returned(monkeypatch: pytest.MonkeyPatch) -> None:
         made.remove(task)
     assert (made.take_complete(), made.take_corrupted()) == ([], [])
     assert not made.has_active
-
-
-def test_all_tasks_are_asked_about_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    cluster = Cluster()
-    made = restorer(cluster, monkeypatch)
-    for number in range(3):
-        made.add_active(at(number, END), {})
-    made.poll(0)
-    assert cluster.asked == [[TopicPartition("app-counts-changelog", n) for n in range(3)]]
-    assert len(made.take_complete()) == 3
