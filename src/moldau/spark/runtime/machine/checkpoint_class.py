@@ -53,7 +53,7 @@ _CONSTRUCTOR = f"(L{_PATH};Lorg/apache/hadoop/conf/Configuration;)V"
 _CREATE = f"(L{_PATH};)L{_OUT};"
 _RENAME = f"(L{_PATH};L{_PATH};Z)V"
 _STRING = "java/lang/String"
-_MAGIC = 0xCAFEBABE
+_CLASS_FILE = 0xCAFEBABE
 # The last one whose code Java checks without a description of its stack at every branch.
 _VERSION = 49
 _PUBLIC, _SUPER_CALLS = 0x0001, 0x0020
@@ -107,7 +107,7 @@ def class_file() -> bytes:
     methods = _constructor(pool) + _create_temp_file(pool) + _rename_temp_file(pool)
     return b"".join(
         (
-            struct.pack(">IHH", _MAGIC, 0, _VERSION),
+            struct.pack(">IHH", _CLASS_FILE, 0, _VERSION),
             pool.data(),
             struct.pack(">HHH", _PUBLIC | _SUPER_CALLS, this, parent),
             struct.pack(">HHH", 0, 0, 3),  # No interfaces, no fields, three methods.
