@@ -9,7 +9,6 @@ out to be HTTP/2's is handed over before anything of it is parsed.
 from __future__ import annotations
 
 import asyncio
-import re
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -17,6 +16,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from moldau.http.http2 import PREFACE, Http2Connection
 from moldau.http.machine.errors import HttpError
 from moldau.http.machine.json_text import dump_json
+from moldau.http.machine.offers import Offers
 
 __all__ = ["LimitedProtocol"]
 
@@ -38,6 +38,7 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        self._offers = Offers()
         if self.connections_max and len(self.connections) > self.connections_max:
             transport.abort()
             return
@@ -68,10 +69,10 @@ class LimitedProtocol(HttpToolsProtocol):
                     self._hand_over(data)
                 return
         if self._in_headers:
-            if b"h2c" in data:
-                data = _without_upgrade(data)
             self._header_bytes += len(data)
-        super().data_received(data)
+            data = self._offers.passed(data)
+        if data:
+            super().data_received(data)
         if not self._in_headers or self.transport.is_closing():
             return
         if self._header_bytes > self.header_bytes_max:
@@ -125,16 +126,6 @@ class LimitedProtocol(HttpToolsProtocol):
             b"connection: close\r\n\r\n%s" % (error.status, _PHRASES[error.status], len(body), body)
         )
         self.transport.close()
-
-
-_UPGRADE = re.compile(rb"\r\nupgrade:[ \t]*h2c[ \t]*(?=\r\n)", re.IGNORECASE)
-
-
-def _without_upgrade(data: bytes) -> bytes:
-    """Without an offer to go on as HTTP/2, such as curl's and Java's: the parser would take a body
-    for the other protocol. Whoever makes it goes on with HTTP/1.1."""
-    head, end, body = data.partition(b"\r\n\r\n")
-    return _UPGRADE.sub(b"", head + b"\r\n", count=1).removesuffix(b"\r\n") + end + body
 
 
 _PHRASES: dict[int, Any] = {400: b"Bad Request", 431: b"Request Header Fields Too Large"}

@@ -287,6 +287,18 @@ def test_headers_that_never_end_close_the_connection() -> None:
             assert raw.recv(1000).startswith(b"HTTP/1.1 400")
 
 
+def test_an_offer_of_http_2_is_answered_as_http_1(plain: Running) -> None:
+    host, port = plain.url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=10) as raw:
+        raw.sendall(
+            b"POST /echo HTTP/1.1\r\nHost: x\r\nConnection: Upgrade, HTTP2-Settings\r\n"
+            b"Upgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAoAAAAAIAAAAA\r\n"
+            b"Content-Type: application/json\r\nContent-Length: 8\r\n\r\n"
+        )
+        raw.sendall(b'{"a": 1}')
+        assert raw.recv(1000).startswith(b"HTTP/1.1 200")
+
+
 def test_a_stop_lets_requests_finish_and_cancels_those_that_do_not() -> None:
     with running(lambda: make(shutdown_graceful_ms="300")) as service:
         with busy(service.url + "/wait?s=30", service) as answers:
