@@ -13,8 +13,8 @@ from moldau.client.consumer import ConsumerGroupMetadata
 from moldau.sim.runner import Outcome, run_seed
 from moldau.sim.streams.scenario import streams_scenario
 from moldau.sim.world import Invariant
+from moldau.streams.hosts import restoring
 from moldau.streams.hosts.hosted_task import HostedTask
-from moldau.streams.hosts.restoring import Restorer
 from moldau.streams.hosts.settings import StreamsSettings
 from moldau.streams.hosts.writing import Writer
 from moldau.streams.machine.task import Task
@@ -105,13 +105,13 @@ def restored_from_behind_the_checkpoint(patch: pytest.MonkeyPatch) -> None:
 
 
 def not_restored_to_the_end(patch: pytest.MonkeyPatch) -> None:
-    ends = Restorer._ends
+    ends = restoring._ends
 
-    def near(self: Restorer, task: HostedTask, committed: Any) -> Any:
-        found = ends(self, task, committed)
+    def near(task: HostedTask, committed: Any, bounds: Any) -> Any:
+        found = ends(task, committed, bounds)
         return found and {key: max(0, end - 3) for key, end in found.items()}
 
-    patch.setattr(Restorer, "_ends", near)
+    patch.setattr(restoring, "_ends", near)
 
 
 def stores_not_rolled_back(patch: pytest.MonkeyPatch) -> None:

@@ -32,6 +32,13 @@ def test_the_result_is_that_of_a_recomputation(settings: Mapping[str, Any]) -> N
     check_seed(2, replicated=False, settings=settings)
 
 
+@pytest.mark.parametrize("seed", [9006, 9019, 9081])
+def test_a_static_member_that_starts_again_while_tasks_change_hands(seed: int) -> None:
+    # It came back to the assignment in which it had tasks to give up, and nobody got them.
+    outcome = run_seed(seed, scenario="streams")
+    assert outcome.invariant is None, outcome.detail
+
+
 @pytest.mark.long("seconds of computing per seed")
 @pytest.mark.parametrize("seed", range(1, 6))
 def test_it_is_on_three_nodes(seed: int) -> None:

@@ -239,7 +239,7 @@ class ClusterScenario:
         )
         for final_check in self.final_checks:
             await final_check(facts)
-        self.cluster.check()
+        self.cluster.check(at_end=True)
         count = sum(len(records) for records in facts.everything.values())
         self.world.note(f"held with {count} records, {len(self.history.transactions)} transactions")
 

@@ -12,8 +12,9 @@ import contextlib
 from asyncio.base_events import BaseEventLoop
 from collections.abc import Callable, Coroutine
 from contextvars import Context
-from typing import Any, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
+from moldau.client.errors import KafkaError
 from moldau.sim.process import PROCESS, TASKS, Process, Step
 
 T = TypeVar("T")
@@ -55,6 +56,10 @@ class _VirtualSelector:
         """Nothing to let go of."""
 
 
+#: Longer than a request waits for its answer.
+GATHERING_S_MAX: Final = 60.0
+
+
 class VirtualLoop(BaseEventLoop):
     """Run a whole world with `VirtualLoop().run(main())`."""
 
@@ -71,7 +76,7 @@ class VirtualLoop(BaseEventLoop):
         self.set_task_factory(self._new_task)
         self.sockets: dict[int, Socket] = {}
         """By the number that stands for a descriptor."""
-        self.failed: list[asyncio.Task[Any]] = []
+        self.failed: list[tuple[asyncio.Task[Any], Process, float]] = []
         """Tasks of processes that ended with an error, which may have been handled."""
         self._ending = False
         self.on_moment: Callable[[], None] | None = None
@@ -92,13 +97,29 @@ class VirtualLoop(BaseEventLoop):
     def _on_task_done(self, task: asyncio.Task[Any], process: Process | None) -> None:
         self._started.pop(task, None)
         if process is not None and not task.cancelled() and getattr(task, "_log_traceback", False):
-            self.failed.append(task)
+            self.failed.append((task, process, self._now_s))
 
-    def unretrieved(self) -> list[BaseException]:
-        """Errors that ended a task of a process and have not been retrieved since."""
-        unretrieved = [task for task in self.failed if getattr(task, "_log_traceback", False)]
-        self.failed.clear()
-        return [error for task in unretrieved if (error := task.exception()) is not None]
+    def unretrieved(self, *, at_end: bool) -> list[BaseException]:
+        """Errors that ended a task of a process and have not been retrieved since.
+
+        Those of requests may be gathered, and are retrieved when the last of them has ended: before
+        the end of a run only old ones count, and none if who waited for it has died.
+        """
+        found: list[BaseException] = []
+        waiting = []
+        for task, process, ended_s in self.failed:
+            # `exception()` would count as retrieving it.
+            error = task._exception if getattr(task, "_log_traceback", False) else None
+            if error is None:
+                continue
+            if not isinstance(error, KafkaError):
+                found.append(error)
+            elif not at_end and self._now_s - ended_s < GATHERING_S_MAX:
+                waiting.append((task, process, ended_s))
+            elif process.alive:
+                found.append(error)
+        self.failed = waiting
+        return found
 
     # Callbacks run as long as their process does.
 

@@ -212,11 +212,11 @@ class Fleet:
         """Something is wrong, noticed where nothing may be raised."""
         self.violations.append(Violation(invariant, detail))
 
-    def check(self) -> None:
+    def check(self, *, at_end: bool = False) -> None:
         if self.violations:
             raise self.violations[0]
         self.world.check_errors()
-        for error in self.loop.unretrieved():
+        for error in self.loop.unretrieved(at_end=at_end):
             if not isinstance(error, (Stopped, asyncio.CancelledError)):
                 raise Violation(
                     Invariant.NO_SURPRISE, f"a task ended with {error!r} at {where(error)}"

@@ -56,6 +56,17 @@ def test_tasks_that_come_late_are_not_waited_for_until_the_next_heartbeat(
         assert time.monotonic() - began < INTERVAL_MS / 1000
 
 
+@pytest.mark.parametrize("protocol", ["streams", "classic"])
+def test_a_poll_that_brings_tasks_waits_for_no_records(stage: Stage, protocol: str) -> None:
+    """They come after the stores are restored, which is the next thing to do."""
+    prefix = f"{stage.new_id()}-"
+    stage.create([f"{prefix}text", f"{prefix}counts"])
+    stage.producer.send(f"{prefix}text", b"one")
+    stage.producer.flush()
+    with counting(stage, prefix, **{"group.protocol": protocol, "poll.ms": 3_600_000}):
+        updates(stage.bootstrap, f"{prefix}counts", 1, 1)
+
+
 def test_a_processor_that_gets_no_answer_at_its_start_stops_the_application(stage: Stage) -> None:
     """Its task has begun to start, so it cannot be prepared once more."""
 

@@ -65,3 +65,5 @@ class Wakeup:
             self._waiter = outer
             if not task.done():
                 task.cancel()
+                # It may fail before it is cancelled, and nobody asks any more.
+                task.add_done_callback(lambda done: done.cancelled() or done.exception())

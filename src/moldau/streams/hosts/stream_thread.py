@@ -395,8 +395,8 @@ class StreamThread:
         if placed is not self._placed:
             self._placed = placed
             self._host.refresh_topics(certain=not placed.missing)
-            if placed.missing:
-                self.consumer.enforce_rebalance("source topics are there after all")
+            if placed.again is not None:
+                self.consumer.enforce_rebalance(placed.again)
             self.tasks.update_standbys(placed)
             interval_ms = self._settings.probing_rebalance_interval_ms
             self._probe_due_ms = self._clock.elapsed_ms() + interval_ms if placed.probe else None

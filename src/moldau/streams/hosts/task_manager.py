@@ -259,6 +259,9 @@ class TaskManager(ConsumerRebalanceListener):
                 self._close(before)
                 self.consumer.pause(sorted(before.partitions))
             self._new.append(self._made(task_id, frozenset(keys)))
+        if grouped and not self.gives_up:
+            # They get no records before their stores are restored: the poll need not wait for any.
+            self.consumer.wakeup()
 
     def _made(self, task_id: TaskId, keys: frozenset[TopicPartition]) -> HostedTask:
         standby = self.standbys.pop(task_id, None)

@@ -4,11 +4,11 @@ Commits begin at most once per interval, counted from the begin of one to the be
 that the time that a commit takes does not add to what records wait for. When nothing was processed
 for longer than the interval, the next record is committed at once: waiting would gain nothing.
 
-With exactly once a result is read after its commit. A thread that has time to spare then commits
-earlier by twice what a commit and the two ways take, that of a record to the thread and that of its
-result to a reader. So everything together takes half the interval in the mean:
-(interval - 2 * (taken + ways)) / 2 + taken + ways. A thread with records to process keeps to the
-interval.
+With exactly once a result is read after its commit, so the first results of a thread are committed
+at once. A thread that has time to spare then commits earlier by twice what a commit and the two
+ways take, that of a record to the thread and that of its result to a reader. So everything together
+takes half the interval in the mean: (interval - 2 * (taken + ways)) / 2 + taken + ways. A thread
+with records to process keeps to the interval.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class CommitSchedule:
     def __init__(self, interval_ms: int, now_ms: int, *, commit_shows: bool = False) -> None:
         """`commit_shows` says that results are read only after their commit."""
         self._interval_ms = interval_ms
-        self._begun_ms = now_ms
+        self._begun_ms = now_ms - interval_ms if commit_shows else now_ms
         self._commit_shows = commit_shows
         self._taken_ms: float | None = None
 

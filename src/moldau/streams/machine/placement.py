@@ -79,8 +79,19 @@ class Placed:
     shutdown: bool = False
     #: Tasks wait for warm-up copies: this member asks for another rebalance after a while.
     probe: bool = False
+    #: Others wait for tasks of this member: it asks for another rebalance when it has given them
+    #: up. The client does so by itself, but a static member that starts again in between does not
+    #: know of it: it comes back to this assignment without a rebalance.
+    hands_over: bool = False
     #: Input topics that do not exist (any more): there are no tasks for anybody.
     missing: tuple[str, ...] = ()
+
+    @property
+    def again(self) -> str | None:
+        """Why the member asks for another rebalance at once, if it does."""
+        if self.missing:
+            return "source topics are there after all"
+        return "other members wait for tasks" if self.hands_over else None
 
     def encode(self) -> bytes:
         return _encode(
@@ -92,6 +103,7 @@ class Placed:
             },
             shutdown=self.shutdown,
             probe=self.probe,
+            hands_over=self.hands_over,
             missing=list(self.missing),
         )
 
@@ -108,6 +120,7 @@ class Placed:
             },
             shutdown=bool(given.get("shutdown")),
             probe=bool(given.get("probe")),
+            hands_over=bool(given.get("hands_over")),
             missing=tuple(given.get("missing") or ()),
         )
 
@@ -162,6 +175,7 @@ def place(
         member: frozenset(task for task in mine if owners.get(task, member) == member)
         for member, mine in target.items()
     }
+    handing_over = {owners[task] for member in target for task in target[member] - placed[member]}
     hosts = _hosts(members, placed, standbys)
     shutdown = any(state.shutdown for state in members.values())
     # One member asks for all of them.
@@ -173,6 +187,7 @@ def place(
             hosts=hosts,
             shutdown=shutdown,
             probe=member == probes,
+            hands_over=member in handing_over,
         )
         for member in members
     }

@@ -28,6 +28,16 @@ def test_a_record_after_a_pause_is_committed_at_once() -> None:
     assert schedule.wait_ms(501) == 0
 
 
+def test_the_first_results_are_shown_at_once() -> None:
+    schedule = CommitSchedule(100, now_ms=0, commit_shows=True)
+    assert schedule.wait_ms(1) == 0
+    assert due(schedule, 1)
+    schedule.committed(1, 5)
+    assert not due(schedule, 80)
+    # Where commits show nothing, the first one comes after the interval, too.
+    assert not due(CommitSchedule(100, now_ms=0), 99)
+
+
 def test_a_processor_may_ask_for_a_commit() -> None:
     schedule = CommitSchedule(100, now_ms=0)
     assert schedule.is_due(1, has_work=True, requested=True)

@@ -130,6 +130,7 @@ def test_bytes_of_members_and_assignments() -> None:
         standby=tasks("1_2"),
         hosts={"h:1": HostTasks(active=tasks("0_1"))},
         probe=True,
+        hands_over=True,
     )
     assert Placed.decode(placed.encode()) == placed
     assert Placed.decode(None) == Placed()
@@ -163,9 +164,13 @@ def test_tasks_with_state_stay_until_their_new_place_has_it() -> None:
     second = place(members, everything, stateful=everything)
     assert second["a"].active == tasks("0_0", "0_1", "0_2")
     assert second["b"].active == frozenset(), "its owner gives it up first"
+    # Whoever comes back to this assignment without a rebalance, as a static member, asks for one.
+    assert second["a"].hands_over
+    assert not second["b"].hands_over
     members["a"] = having("p", "0_0 0_1 0_2", **BIG)
     third = place(members, everything, stateful=everything)
     assert third["b"].active == tasks("0_3")
+    assert not any(each.hands_over for each in third.values())
     assert warmed(third, "b") == tasks("0_2")
 
 
