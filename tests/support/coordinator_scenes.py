@@ -106,7 +106,7 @@ class MemoryLog:
 
 @dataclass
 class Probe:
-    """A shard that notes what it is told."""
+    """A shard that records what it is called with."""
 
     seen: list[Any] = field(default_factory=list)
 

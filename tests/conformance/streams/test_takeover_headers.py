@@ -108,7 +108,7 @@ def test_the_setting_changes_between_two_runs(stage: Stage) -> None:
 
     for number, chosen in enumerate(("DEFAULT", "HEADERS", "HEADERS", "DEFAULT"), start=1):
         if number == 4:
-            # The way back needs the state anew.
+            # The way back needs the state again, from the changelog.
             with instance(chosen) as made:
                 assert made.wait_for(State.ERROR, 30)
                 assert "has headers on disk" in str(made.error)

@@ -351,7 +351,7 @@ class TaskManager(ConsumerRebalanceListener):
         new = self._new
         committed = self.consumer.committed(sorted(key for task in new for key in task.partitions))
         seek_all(self.consumer, committed, self._factory.offset_reset, self._clock.now_ms())
-        # Until here a cluster that does not answer stops it, and the next turn begins anew.
+        # Until here a cluster that does not answer stops it, and the next turn tries again.
         self._new = []
         for task in new:
             task.resume_from(committed)
