@@ -94,6 +94,9 @@ class MemoryLog:
             index += 1
         return found[: max(max_bytes, len(self.batches[0]))]
 
+    def is_committed(self, next_offset: int) -> bool:
+        return next_offset <= self.committed_to
+
     def when_committed(self, next_offset: int, waiter: Callable[[ErrorCode], None]) -> None:
         if next_offset <= self.committed_to:
             waiter(ErrorCode.NONE)

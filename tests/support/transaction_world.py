@@ -60,6 +60,9 @@ class MemoryLog:
                 return self.data[position:]
         return b""
 
+    def is_committed(self, next_offset: int) -> bool:
+        return next_offset <= self.committed_to
+
     def when_committed(self, next_offset: int, waiter: Callable[[ErrorCode], None]) -> None:
         if next_offset <= self.committed_to:
             waiter(ErrorCode.NONE)

@@ -246,6 +246,25 @@ class TestServing:
 
         play(scene)
 
+    def test_outcomes_in_the_order_of_the_decisions(self) -> None:
+        """The second write commits both at once, and its own outcome comes after the first's."""
+
+        async def scene(world: World) -> None:
+            shard = await world.start()
+            world.log.holding = True
+            world.spawn(lambda s, now_ms: Decision(None, (record("a"),), continuation="first"))
+            await settle()
+            world.log.holding = False
+            world.spawn(lambda s, now_ms: Decision(None, (record("b"),), continuation="second"))
+            await settle()
+            written = [seen for seen in shard.seen if seen[0] == "written"]
+            assert written == [
+                ("written", "first", ErrorCode.NONE),
+                ("written", "second", ErrorCode.NONE),
+            ]
+
+        assert not play(scene).bugs
+
 
 class TestTickets:
     def test_a_later_decision_answers(self) -> None:

@@ -69,6 +69,9 @@ class Log:
     def read(self, offset: int, max_bytes: int) -> bytes:
         return self.data
 
+    def is_committed(self, next_offset: int) -> bool:
+        return True
+
     def when_committed(self, next_offset: int, waiter: Callable[[ErrorCode], None]) -> None:
         waiter(ErrorCode.NONE)
 

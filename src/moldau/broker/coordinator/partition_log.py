@@ -96,6 +96,13 @@ class PartitionLog:
         # Batches may run on from one buffer into the next.
         return found.buffers[0] if len(found.buffers) == 1 else b"".join(found.buffers)
 
+    def is_committed(self, next_offset: int) -> bool:
+        partition = self._partition
+        log = partition.log
+        return (
+            log.high_watermark >= next_offset and partition.error is None and not log.flush_due
+        )
+
     def when_committed(self, next_offset: int, waiter: Callable[[ErrorCode], None]) -> None:
         def committed(error: ErrorCode) -> None:
             # The high watermark has passed the records, so they are committed, even if

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from moldau.broker.coordinator.machine.decision import Action, Decision, Ticket, TransactionEnding
 from moldau.broker.coordinator.machine.log import (
@@ -141,8 +141,11 @@ class CoordinatorRuntime(Generic[S]):
 
     # Requests.
 
-    async def run(self, partition: int, decide: Callable[[S, WallMs], Decision[R]]) -> R:
-        return await self._shell(partition).run(decide)
+    def run(
+        self, partition: int, decide: Callable[[S, WallMs], Decision[R]]
+    ) -> Coroutine[Any, Any, R]:
+        """What `ShardShell.run` returns; raises ApiError at once if the shard does not serve."""
+        return self._shell(partition).run(decide)
 
     async def run_with_ticket(
         self, partition: int, decide: Callable[[S, Ticket, WallMs], Decision[None]]

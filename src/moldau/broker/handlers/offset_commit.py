@@ -11,6 +11,7 @@ from moldau.broker.coordinator.machine.topics import Topics
 from moldau.broker.network.context import RequestContext
 from moldau.wire.errors import ErrorCode
 from moldau.wire.messages import OffsetCommitRequest, OffsetCommitResponse
+from moldau.wire.uuids import ZERO_UUID
 
 _TOPIC_IDS_FROM = 10
 
@@ -27,9 +28,31 @@ class OffsetCommitHandler:
     async def handle(
         self, context: RequestContext, request: OffsetCommitRequest
     ) -> OffsetCommitResponse:
-        if context.api_version >= _TOPIC_IDS_FROM:
-            for topic in request.topics:
+        by_id = context.api_version >= _TOPIC_IDS_FROM
+        whole = bool(request.topics)
+        for topic in request.topics:
+            if by_id:
                 topic.name = self._topics.name_of(topic.topic_id) or ""
+            else:
+                # The id is stored for clients of every version: it tells this topic from a
+                # later one of the same name.
+                topic.topic_id = self._topics.id_of(topic.name) or ZERO_UUID
+            whole = whole and self._has_all_of(topic)
+        if whole:
+            return await self._coordinator.commit_offsets(context, request)
+        return await self._commit_what_exists(context, request)
+
+    def _has_all_of(self, topic: _Topic) -> bool:
+        """Whether there is something to commit, and all of it for partitions that exist."""
+        has_partition = self._topics.has_partition
+        for partition in topic.partitions:
+            if not has_partition(topic.name, partition.partition_index):
+                return False
+        return bool(topic.partitions)
+
+    async def _commit_what_exists(
+        self, context: RequestContext, request: OffsetCommitRequest
+    ) -> OffsetCommitResponse:
         # Nothing is stored for a topic or partition that does not exist: its offsets
         # would outlive it and be found by a later topic of that name.
         known: list[_Topic] = []
@@ -39,11 +62,10 @@ class OffsetCommitHandler:
                 for partition in topic.partitions
                 if self._topics.has_partition(topic.name, partition.partition_index)
             ]
-            # The id is stored for clients of every version: it tells this topic from a
-            # later one of the same name.
-            topic_id = self._topics.id_of(topic.name)
-            if partitions and topic_id is not None:
-                known.append(_Topic(name=topic.name, topic_id=topic_id, partitions=partitions))
+            if partitions:
+                known.append(
+                    _Topic(name=topic.name, topic_id=topic.topic_id, partitions=partitions)
+                )
         errors: dict[tuple[str, int], int] = {}
         if known:
             stored = await self._coordinator.commit_offsets(context, _with_topics(request, known))

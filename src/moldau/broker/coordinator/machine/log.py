@@ -52,6 +52,10 @@ class CoordinatorLog(Protocol):
         at least one unless the log ends there."""
         ...
 
+    def is_committed(self, next_offset: int) -> bool:
+        """Whether `when_committed` would call a waiter at once, with NONE."""
+        ...
+
     def when_committed(self, next_offset: int, waiter: Callable[[ErrorCode], None]) -> None:
         """Call `waiter` with NONE once everything below `next_offset` is committed, at once
         if it is, or with the reason why that will not happen here."""

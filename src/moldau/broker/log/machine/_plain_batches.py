@@ -101,8 +101,8 @@ class PlainBatches:
     def accept(
         self, view: memoryview, offset: int, now_ms: int, leader_epoch: int
     ) -> ValidatedBatch | None:
-        """Give a plain batch of a client its offset and leader epoch, in place; None if it is not
-        plain, or not sound. `view` is one of bytes that follow each other."""
+        """Give a plain batch its offset and leader epoch, in place; None if it is not plain, or not
+        sound. `view` is one of bytes that follow each other."""
         size = len(view)
         if size < _HEADER_BYTES or size > self._size_max or view.readonly:
             return None

@@ -199,7 +199,7 @@ def validate_batch(
     records. Raises `RecordValidationError`.
     """
     view = memoryview(batch)
-    if from_client and rules.plain is not None:
+    if rules.plain is not None:
         accepted = rules.plain.accept(view, offset, now_ms, leader_epoch)
         if accepted is not None:
             return accepted

@@ -236,4 +236,6 @@ def metadata_too_large(metadata: str, config: GroupConfig) -> bool:
 
 def _java_length(text: str) -> int:
     """The length Kafka compares with the limit: UTF-16 code units, whatever the key is called."""
+    if text.isascii():
+        return len(text)
     return len(text) + sum(1 for character in text if ord(character) > 0xFFFF)

@@ -114,7 +114,7 @@ class GroupShard:
     def replay(self, offset: int, producer_id: int, key: Message, value: Message | None) -> None:
         match key, value:
             case OffsetCommitKey(), OffsetCommitValue():
-                if not any(key.group in each.groups for each in self._sections):
+                if self._sectioned(key.group) is None:
                     self.classic.replay_simple(key.group)
                 self._offsets.replay(offset, producer_id, key, value)
             case OffsetCommitKey(), None:
@@ -151,11 +151,15 @@ class GroupShard:
     # Groups of all kinds.
 
     def group(self, group_id: str) -> Group | None:
+        return self._sectioned(group_id) or self.classic.get(group_id)
+
+    def _sectioned(self, group_id: str) -> Group | None:
+        """The group with this id, unless it is a classic one."""
         for section in self._sections:
             group = section.groups.get(group_id)
             if group is not None:
                 return group
-        return self.classic.get(group_id)
+        return None
 
     def _all(self) -> Iterator[Group]:
         yield from self.classic
