@@ -67,6 +67,7 @@ def wait_until_others_go_on(cluster: ClusterUnderTest, alone: int, *topics: str)
 LEADER_TOO = pytest.mark.long("the controller leads partitions as well")
 
 
+@pytest.mark.slow("a session expires while the node is cut off, under load")
 @pytest.mark.parametrize("who", ["controller", pytest.param("leader", marks=LEADER_TOO)])
 def test_a_node_is_cut_off_from_everybody(cluster: ClusterUnderTest, who: str) -> None:
     with Traffic(cluster, f"alone-{who}") as traffic:

@@ -104,6 +104,7 @@ def is_absent(name: str) -> str | None:
     return None
 
 
+@pytest.mark.slow("Apache Kafka starts, and a fetch expires on both")
 def test_a_broker_has_apache_kafkas_mbeans(tmp_path: Path) -> None:
     theirs, ours = names_of_kafka(tmp_path / "kafka"), names_of_moldau(tmp_path / "moldau")
     missing = {name for name in theirs.keys() - ours.keys() if is_absent(name) is None}
