@@ -59,6 +59,7 @@ _WRITE_RETRY_SECONDS: Final = 5.0
 _REGISTRY_RETRY_SECONDS: Final = 2.0
 _SHUTDOWN_SECONDS_MAX: Final = 60.0
 _WORKERS: Final = 4
+_LOGGED_CHARACTERS_MAX: Final = 500
 
 log = logging.getLogger(__name__)
 
@@ -275,7 +276,7 @@ class Rounds:
             look = self._workers.look(status.name, record, status)
         except Exception as error:
             # Whether the server is there is looked at by itself.
-            log.info("%s cannot be checked: %s", status.name, _first_line(error))
+            log.info("%s cannot be checked: %s", status.name, _in_one_line(error))
             look = Look((), None, None)
         self._events.put((status, look))
 
@@ -498,11 +499,11 @@ def _with_detail(error: ErrorRecord) -> str:
     return f"{error}{hint}\n{error.detail}".rstrip()
 
 
-def _first_line(error: Exception) -> str:
-    """What went wrong; of an error of gRPC the text has that in its third line."""
+def _in_one_line(error: Exception) -> str:
+    """What went wrong; Spark passes on gRPC's text, which has that in its later lines."""
     details = getattr(error, "details", None)
     text = details() if callable(details) else None
-    return (text or str(error)).partition("\n")[0]
+    return " ".join((text or str(error)).split())[:_LOGGED_CHARACTERS_MAX]
 
 
 def _retry_at_s(*, ending: bool) -> float:

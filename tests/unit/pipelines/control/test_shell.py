@@ -264,21 +264,38 @@ class RemoteError(Exception):
     def __str__(self) -> str:
         return "<_MultiThreadedRendezvous of RPC that terminated with:\n\tstatus = UNAVAILABLE>"
 
+
+class RemoteErrorWithDetails(RemoteError):
     def details(self) -> str:
         return "connection refused"
 
 
+@pytest.mark.parametrize(
+    ("error", "logged"),
+    [
+        (RemoteErrorWithDetails(), "connection refused"),
+        # As Spark raises it again.
+        (
+            RemoteError(),
+            "<_MultiThreadedRendezvous of RPC that terminated with: status = UNAVAILABLE>",
+        ),
+    ],
+)
 def test_why_a_query_cannot_be_checked_is_logged_in_one_line(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    stage: Stage,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    error: Exception,
+    logged: str,
 ) -> None:
     def fail(name: str) -> Look:
-        raise RemoteError
+        raise error
 
     monkeypatch.setattr(stage.sessions, "look", fail)
     with caplog.at_level("INFO"):
         stage.want(Desired.RUNNING)
         eventually(lambda: "cannot be checked" in caplog.text, what="the line in the log")
-    assert "cannot be checked: connection refused\n" in caplog.text
+    assert f"cannot be checked: {logged}\n" in caplog.text
 
 
 def test_a_server_that_is_only_slow_is_not_taken_for_a_dead_one(
