@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import psutil
 import pyarrow
@@ -339,6 +339,36 @@ def _latency(
     spark: Spark, server: Server, topic: str, seconds: float, query: Any
 ) -> tuple[list[float], list[dict[str, float]], float]:
     """The records' times in milliseconds, the phases of the batches, and seconds of CPU."""
+    found: list[float] = []
+    with traffic(server, topic) as poll:
+        # The query's first batches start processes, one after the other; they do not count.
+        if not poll([], _WARM_SECONDS_MAX, until=lambda: _batches_of(query) >= _WARM_BATCHES):
+            raise RuntimeError(f"the query from {topic} has made few batches in two minutes")
+        before, cpu = _batches_of(query), spark.cpu_seconds()
+        poll(found, seconds)
+        used = cpu_between(cpu, spark.cpu_seconds())
+        batches = [
+            dict(each.durationMs)
+            for each in query.recentProgress
+            if each.batchId > before and each.numInputRows
+        ]
+        if len(found) < 2 or not batches:
+            raise RuntimeError(f"{topic}-out stood still for {seconds} s")
+    return found, batches, used
+
+
+class Poll(Protocol):
+    def __call__(
+        self, found: list[float], seconds: float, *, until: Callable[[], bool] = ...
+    ) -> bool:
+        """Add milliseconds from a record's timestamp until it was here, until `until` is true or
+        `seconds` are over; whether it became true."""
+        ...
+
+
+@contextmanager
+def traffic(server: Server, topic: str) -> Iterator[Poll]:
+    """Send records with their time to `topic`; what is yielded reads them from `topic`-out."""
     stop = threading.Event()
     sender = threading.Thread(target=_send_times, args=(server, topic, stop))
     consumer = Consumer(
@@ -352,32 +382,19 @@ def _latency(
         }
     )
     consumer.subscribe([f"{topic}-out"])
-    found: list[float] = []
+
+    def poll(
+        found: list[float], seconds: float, *, until: Callable[[], bool] = lambda: False
+    ) -> bool:
+        return _poll(consumer, found, time.monotonic() + seconds, until=until)
+
     sender.start()
     try:
-        # The query's first batches start processes, one after the other; they do not count.
-        if not _poll(
-            consumer,
-            [],
-            time.monotonic() + _WARM_SECONDS_MAX,
-            until=lambda: _batches_of(query) >= _WARM_BATCHES,
-        ):
-            raise RuntimeError(f"the query from {topic} has made few batches in two minutes")
-        before, cpu = _batches_of(query), spark.cpu_seconds()
-        _poll(consumer, found, time.monotonic() + seconds, until=lambda: False)
-        used = cpu_between(cpu, spark.cpu_seconds())
-        batches = [
-            dict(each.durationMs)
-            for each in query.recentProgress
-            if each.batchId > before and each.numInputRows
-        ]
-        if len(found) < 2 or not batches:
-            raise RuntimeError(f"{topic}-out stood still for {seconds} s")
+        yield poll
     finally:
         stop.set()
         sender.join()
         consumer.close()
-    return found, batches, used
 
 
 def _poll(
@@ -386,7 +403,7 @@ def _poll(
     while time.monotonic() < until_s:
         message = consumer.poll(0.05)
         if message is not None and not message.error():
-            found.append((time.time() - json.loads(message.value())["at"]) * 1000)
+            found.append((time.time_ns() // 1000 - json.loads(message.value())["at"]) / 1000)
         elif until():
             return True
     return until()
@@ -395,7 +412,7 @@ def _poll(
 def _send_times(server: Server, topic: str, stop: threading.Event) -> None:
     producer = Producer({"bootstrap.servers": server.bootstrap, "linger.ms": 0, "log_level": 3})
     while not stop.wait(1 / _LATENCY_HZ):
-        producer.produce(topic, json.dumps({"at": time.time()}).encode())
+        producer.produce(topic, json.dumps({"at": time.time_ns() // 1000}).encode())
         producer.poll(0)
     producer.flush(10)
 

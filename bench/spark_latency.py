@@ -4,10 +4,12 @@
 
 Our connector exactly once and at least once and Spark's own, at least once, take turns in one
 server with one broker; Spark's own once more with files of checkpoints written as Spark does by
-default, as it runs on a server that is not ours. Latency is from a record's timestamp until a
-reader of committed records has it from the output topic; the phases are those of Spark's own
-progress, medians; CPU is that of the server and its Python workers for each batch. The load is
-printed, as all of this depends on it.
+default, as it runs on a server that is not ours. After them the same copy as a pipeline, exactly
+once: it needs nothing of Spark's, so it runs as a task without micro-batches. Latency is from a
+record's timestamp until a reader of committed records has it from the output topic; the phases are
+those of Spark's own progress, medians; CPU is that of the server and its Python workers for each
+batch, of a task that of its processes for each record. The load is printed, as all of this depends
+on it.
 """
 
 from __future__ import annotations
@@ -16,15 +18,24 @@ import argparse
 import os
 import statistics
 import sys
+import tempfile
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
 
 from bench import servers, spark
+from bench.deployments import Costs
+from moldau.pipelines import Pipeline, Pipelines, Topic, daemon
+from moldau.spark import ConnectServer
 
 FILES = "spark.sql.streaming.checkpointFileManagerClass"
 DEFAULT_FILES = (
     "org.apache.spark.sql.execution.streaming.checkpointing.FileContextBasedCheckpointFileManager"
 )
+TASK = "pipeline as a task"
+WARM_RECORDS = 100
+WARM_SECONDS_MAX = 60.0
 PHASES = ("latestOffset", "walCommit", "queryPlanning", "addBatch", "commitOffsets")
 
 
@@ -40,6 +51,54 @@ def _told(name: str, found: list[spark.Latency]) -> str:
     return f"{name:24}  {p50:6,.0f} {p99:6,.0f}  {shown}  {cpu:8,.0f}"
 
 
+def _print(name: str, found: spark.Latency) -> None:
+    print(_told(name, [found]), f"  load {os.getloadavg()[0]:.1f}", flush=True)
+
+
+@contextmanager
+def deployment(server: servers.Server) -> Iterator[tuple[Pipelines, Costs]]:
+    """Of pipelines beside Spark's server, which keeps a process for tasks."""
+    with tempfile.TemporaryDirectory(prefix="bench-tasks-") as name:
+        folder = Path(name)
+        ConnectServer(folder).remember()
+        try:
+            with Pipelines(server.bootstrap, folder=folder, timeout=300) as pipelines:
+                yield pipelines, Costs(folder)
+        finally:
+            daemon.stop(folder, timeout=300)
+
+
+def of_task(
+    pipelines: Pipelines, costs: Costs, server: servers.Server, *, seconds: float, name: str
+) -> spark.Latency:
+    """The same copy without micro-batches; CPU is that of all its processes for each record."""
+    for topic in (name, f"{name}-out"):
+        server.create_topic(topic)
+    pipelines.start(
+        Pipeline(
+            name,
+            source=Topic(name, schema="at BIGINT", startingOffsets="earliest"),
+            steps=["SELECT at FROM input"],
+            sink=Topic(f"{name}-out"),
+            engine="task",
+        )
+    )
+    found: list[float] = []
+    warm: list[float] = []
+    try:
+        with spark.traffic(server, name) as poll:
+            poll(warm, WARM_SECONDS_MAX, until=lambda: len(warm) >= WARM_RECORDS)
+            before = costs.cpu_seconds()
+            poll(found, seconds)
+            used = costs.cpu_seconds() - before
+        if len(found) < 2:
+            raise RuntimeError(f"{name}-out stood still for {seconds} s")
+    finally:
+        pipelines.stop(name)
+    cuts = statistics.quantiles(found, n=100)
+    return spark.Latency(statistics.median(found), cuts[98], {}, 1000 * used / len(found))
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.spark_latency")
     parser.add_argument("--rounds", type=int, default=2)
@@ -52,8 +111,12 @@ def main() -> int:
         "official, at least once": (spark.OFFICIAL, False, False),
         "official, default files": (spark.OFFICIAL, False, True),
     }
-    found: dict[str, list[spark.Latency]] = {name: [] for name in kinds}
-    with spark.running() as running, servers.moldau() as server:
+    found: dict[str, list[spark.Latency]] = {name: [] for name in (*kinds, TASK)}
+    with (
+        spark.running() as running,
+        servers.moldau() as server,
+        deployment(server) as (pipelines, costs),
+    ):
         own_files = running.session.conf.get(FILES)
         for number in range(given.rounds):
             # Each is the first in its turn: Java gets faster for minutes.
@@ -73,7 +136,11 @@ def main() -> int:
                         name=f"round-{number}-{default_files}",
                     )
                 )
-                print(_told(name, found[name][-1:]), f"  load {os.getloadavg()[0]:.1f}", flush=True)
+                _print(name, found[name][-1])
+            found[TASK].append(
+                of_task(pipelines, costs, server, seconds=given.seconds, name=f"task-{number}")
+            )
+            _print(TASK, found[TASK][-1])
     print(f"\n{'ms, medians':24}  {'p50':>6} {'p99':>6}  ", end="")
     print("  ".join(f"{phase[:8]:>8}" for phase in (*PHASES, "all")), f"{'CPU':>9}")
     for name, each in found.items():
