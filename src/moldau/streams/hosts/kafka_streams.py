@@ -17,7 +17,7 @@ from moldau.collecting import collecting_rarely
 from moldau.streams.errors import StreamsError
 from moldau.streams.hosts.instance import Instance, UncaughtExceptionHandler
 from moldau.streams.hosts.restoring import RestoreListener, StandbyUpdateListener
-from moldau.streams.hosts.settings import StreamsSettings
+from moldau.streams.hosts.settings import StreamsSettings, streams_settings
 from moldau.streams.hosts.stream_thread import StreamThread
 from moldau.streams.machine.lifecycle import NOT_STARTED, State, StateListener
 from moldau.streams.serdes import SerdeLike
@@ -57,7 +57,7 @@ class KafkaStreams:
     def __init__(
         self, topology: Topology, config: Mapping[str, Any] | None = None, **settings: Any
     ) -> None:
-        self.instance = Instance(topology, StreamsSettings.of(config, settings))
+        self.instance = Instance(topology, streams_settings(config, settings))
         self._signalled = False
 
     @property
