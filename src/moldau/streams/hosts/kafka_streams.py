@@ -6,10 +6,9 @@ import signal
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cached_property
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
 from moldau.client.metrics import KafkaMetric, MetricName
@@ -36,8 +35,7 @@ if TYPE_CHECKING:
     from moldau.streams.machine.store_queries import StateQueryRequest, StateQueryResult
 
 
-@dataclass(frozen=True, slots=True)
-class ClientInstanceIds:
+class ClientInstanceIds(NamedTuple):
     """The ids of an instance's clients, those of threads by `client.id`."""
 
     admin: UUID

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from moldau.streams.machine.aggregates import SessionAggregate, StreamAggregate, WindowAggregate
 from moldau.streams.machine.getters import TableSupplier
@@ -34,16 +34,14 @@ from moldau.streams.windows import (
 Windows = TimeWindows | UnlimitedWindows | SlidingWindows | SessionWindows
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Grouped:
+class Grouped(NamedTuple):
     """A grouped stream: where it is, and the name of its repartition topic if one was given."""
 
     handle: Handle
     name: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Aggregation:
+class Aggregation(NamedTuple):
     """What is computed: `initializer` None is a reduction; sessions also need a `merger`."""
 
     initializer: Callable[[], Any] | None
@@ -238,7 +236,7 @@ def aggregate_cogroup(
     suppliers, nodes = [], []
     for index, ((_, aggregator), (parent, _names)) in enumerate(zip(groups, parents, strict=True)):
         step = builder.suffixed_or_new(name, f"-cogroup-agg-{index}", prefix)
-        supplier = _supplier(store_name, replace(what, aggregator=aggregator))
+        supplier = _supplier(store_name, what._replace(aggregator=aggregator))
         if index == 0:
             writer = processor_writer(step, supplier, stores=(made,))
         else:
