@@ -6,9 +6,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from moldau.streams.machine.aggregates import SessionAggregate, StreamAggregate, WindowAggregate
+from moldau.streams.machine.aggregates import StreamAggregate
 from moldau.streams.machine.getters import TableSupplier
-from moldau.streams.machine.sliding import SlidingAggregate
 from moldau.streams.machine.tables import MergedTable
 from moldau.streams.serdes import Serde, SessionWindowedSerde, TimeWindowedSerde
 from moldau.streams.stores.base import StoreBuilder
@@ -68,6 +67,10 @@ def _supplier(store_name: str, what: Aggregation) -> TableSupplier:
     windows = what.windows
     if windows is None:
         return StreamAggregate(store_name, what.initializer, what.aggregator)
+    # Imported here: most programs have no windows.
+    from moldau.streams.machine.sliding import SlidingAggregate
+    from moldau.streams.machine.window_aggregates import SessionAggregate, WindowAggregate
+
     if isinstance(windows, SlidingWindows):
         return SlidingAggregate(store_name, windows, what.initializer, what.aggregator, what.emit)
     if isinstance(windows, SessionWindows):
