@@ -44,6 +44,7 @@ BESIDE = {
     "moldau.client.admin.config_values": _VALUES,
     "moldau.client.admin.enums": _VALUES,
     "moldau.client.admin.group_values": _VALUES,
+    "moldau.client.admin.offset_values": _VALUES,
     "moldau.client.admin.partition_values": _VALUES,
     "moldau.client.admin.topic_values": _VALUES,
     "moldau.client.admin.transaction_values": _VALUES,

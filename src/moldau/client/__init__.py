@@ -124,7 +124,7 @@ _MODULES = {
     "admin.asynchronous": ("AsyncAdmin",),
     "admin.blocking": ("Admin",),
     "admin.config_values": ("AlterConfigOp", "ConfigResource"),
-    "admin.partition_values": ("OffsetSpec",),
+    "admin.offset_values": ("OffsetSpec",),
     "admin.topic_values": ("NewPartitions", "NewTopic"),
     "consumer": (
         "AsyncConsumer",

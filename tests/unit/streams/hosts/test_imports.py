@@ -17,6 +17,7 @@ NOT_NEEDED = (
     "moldau.client.admin.acl_values",
     "moldau.client.admin.asynchronous",
     "moldau.client.admin.group_values",
+    "moldau.client.admin.partitions",
     "moldau.client.config.keywords",
     "moldau.client.consumer.assignors.range",
     "moldau.metrics.otlp",
