@@ -5,7 +5,10 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 import moldau.client.admin
+import moldau.streams
 from moldau.client.admin import acl_values, security_values, topic_values
 
 NOT_NEEDED = (
@@ -59,6 +62,16 @@ def test_an_application_imports_no_more_than_it_needs() -> None:
         [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True
     )
     assert sorted(set(NOT_NEEDED) & set(done.stdout.split())) == []
+
+
+@pytest.mark.parametrize("name", moldau.streams.__all__)
+def test_every_name_is_there(name: str) -> None:
+    assert getattr(moldau.streams, name) is not None
+
+
+def test_a_wrong_name_is_refused() -> None:
+    with pytest.raises(AttributeError, match="KafkaStream'"):
+        moldau.streams.KafkaStream  # noqa: B018
 
 
 def test_the_admin_package_has_the_names_of_its_modules() -> None:
