@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-__all__ = ["collecting_rarely"]
+__all__ = ["collecting_rarely", "keeping_all"]
 
 #: As Python starts with; whoever has chosen others keeps them.
 _DEFAULT: Final = (700, 10, 10)
@@ -33,3 +33,23 @@ def collecting_rarely() -> Iterator[None]:
     finally:
         gc.set_threshold(*_DEFAULT)
         gc.unfreeze()
+
+
+@contextmanager
+def keeping_all() -> Iterator[None]:
+    """For imports: nothing of what they make is garbage, and nothing of it is looked at.
+
+    Switching the collector off would only put it off: the first look after that would be at all
+    of it. So it joins the oldest generation first.
+    """
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        if gc.get_freeze_count() == 0:
+            gc.freeze()
+            gc.unfreeze()
+        gc.enable()

@@ -20,6 +20,7 @@ GENERATED = ("moldau.wire.messages",)
 #: Modules that act, a little, and that machines may use all the same.
 EXCUSED = {
     "moldau.wire.messages": "imports the module of a message when it is first used",
+    "moldau.wire.messages.ready": "imports functions when they are first used",
     "moldau.client.config.settings": "logs configuration keys that nobody knows",
     "moldau.wire.checksums": "finds a compiled module of another package when it is imported",
 }
@@ -43,6 +44,7 @@ BESIDE = {
     "moldau.client.admin.config_values": _VALUES,
     "moldau.client.admin.enums": _VALUES,
     "moldau.client.admin.group_values": _VALUES,
+    "moldau.client.admin.offset_values": _VALUES,
     "moldau.client.admin.partition_values": _VALUES,
     "moldau.client.admin.topic_values": _VALUES,
     "moldau.client.admin.transaction_values": _VALUES,

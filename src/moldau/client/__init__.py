@@ -13,6 +13,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from moldau.collecting import keeping_all
+
 if TYPE_CHECKING:
     from moldau.client.admin import (
         Admin,
@@ -124,7 +126,7 @@ _MODULES = {
     "admin.asynchronous": ("AsyncAdmin",),
     "admin.blocking": ("Admin",),
     "admin.config_values": ("AlterConfigOp", "ConfigResource"),
-    "admin.partition_values": ("OffsetSpec",),
+    "admin.offset_values": ("OffsetSpec",),
     "admin.topic_values": ("NewPartitions", "NewTopic"),
     "consumer": (
         "AsyncConsumer",
@@ -178,8 +180,8 @@ def __getattr__(name: str) -> Any:
     module = _MODULE_OF.get(name)
     if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{module}"), name)
-    globals()[name] = value
+    with keeping_all():
+        value = globals()[name] = getattr(import_module(f"{__name__}.{module}"), name)
     return value
 
 

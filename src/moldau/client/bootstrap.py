@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from ipaddress import ip_address
+from contextlib import suppress
 
 from moldau.client.environment import ENVIRONMENT
 from moldau.client.errors import ConfigError
@@ -101,11 +101,7 @@ async def _canonical_names(given: HostPort) -> list[str]:
 
 async def _addresses(host: str, port: int) -> list[tuple[str, int]]:
     """Of a host; none if it does not resolve, for whatever reason."""
-    try:
-        ip_address(host)
-    except ValueError:
-        pass
-    else:
+    if _is_address(host):
         return [(host, port)]
     try:
         found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
@@ -113,3 +109,11 @@ async def _addresses(host: str, port: int) -> list[tuple[str, int]]:
         # A UnicodeError: no name that could be asked for, such as one with an empty part.
         return []
     return [(str(address[0]), port) for *_, address in found]
+
+
+def _is_address(host: str) -> bool:
+    for family in (socket.AF_INET, socket.AF_INET6):
+        with suppress(OSError):
+            socket.inet_pton(family, host)
+            return True
+    return False

@@ -10,8 +10,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextvars import ContextVar
-from dataclasses import dataclass
 from random import Random
+from typing import NamedTuple
 
 from moldau.client.loop_thread import LoopThread
 from moldau.clock import Clock, LoopClock
@@ -21,8 +21,7 @@ from moldau.peers.node_channel import Connect
 __all__ = ["ENVIRONMENT", "ClientEnvironment"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClientEnvironment:
+class ClientEnvironment(NamedTuple):
     """See the module. The defaults are the real machine."""
 
     clock: Callable[[], Clock] = LoopClock

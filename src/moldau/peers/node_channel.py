@@ -18,9 +18,8 @@ import os
 import ssl
 from collections import deque
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import moldau
 from moldau.clock import Alarm, Clock, pause
@@ -57,8 +56,7 @@ class Connect(Protocol):
     ) -> Awaitable[Any]: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChannelSettings:
+class ChannelSettings(NamedTuple):
     """Limits of one channel; those with Kafka's names mean what they mean there."""
 
     reconnect_backoff_ms: int = 50

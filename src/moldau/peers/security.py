@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from moldau.peers.node_connection import NodeConnection
 
 __all__ = ["PLAINTEXT", "ConnectionSecurity", "SecurityByListener"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConnectionSecurity:
+class ConnectionSecurity(NamedTuple):
     """Neither of the two: plain text."""
 
     tls: Callable[[], ssl.SSLContext] | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from moldau.streams._records import (
     Change,
@@ -29,6 +29,7 @@ __all__ = [
     "ValueTimestampHeaders",
     "Window",
     "Windowed",
+    "aggregation",
     "new_change",
     "new_record",
 ]
@@ -75,3 +76,8 @@ class Windowed(NamedTuple, Generic[K]):
 
     key: K
     window: Window
+
+
+def aggregation(found: Any) -> Any:
+    """The value of a session in what a store found, which may have headers."""
+    return found.aggregation if isinstance(found, AggregationWithHeaders) else found

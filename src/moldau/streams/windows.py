@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from datetime import timedelta
 from enum import Enum
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from moldau.streams.records import MAX_TIMESTAMP, Window
 
+if TYPE_CHECKING:
+    from datetime import timedelta
+
 #: Milliseconds, or a timedelta.
-Duration = int | timedelta
+Duration: TypeAlias = "int | timedelta"
 
 
 def millis(duration: Duration) -> int:
     """The duration in whole milliseconds."""
-    if isinstance(duration, timedelta):
-        return duration // timedelta(milliseconds=1)
-    return duration
+    if isinstance(duration, int):
+        return duration
+    # Imported here: who has one has imported it.
+    from datetime import timedelta
+
+    return duration // timedelta(milliseconds=1)
 
 
 def iso(duration_ms: int) -> str:
@@ -149,8 +153,7 @@ class EmitStrategy(Enum):
     ON_WINDOW_CLOSE = "on_window_close"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Suppressed:
+class Suppressed(NamedTuple):
     """What `KTable.suppress` holds back. Build it with one of its class methods.
 
     `logging` and `changelog_config` are those of its buffer.
@@ -163,7 +166,7 @@ class Suppressed:
     shut_down_when_full: bool = False
     name: str | None = None
     logging: bool = True
-    changelog_config: Mapping[str, str] = field(default_factory=dict)
+    changelog_config: Mapping[str, str] = {}
 
     @classmethod
     def until_window_closes(

@@ -1,7 +1,7 @@
 """Reads and writes messages.
 
-For each message class and version one pair of functions is made on first use, from the class's
-field table (`_reader_source` and `_writer_source`), and kept. They touch no table at run
+For each message class and version there is one pair of functions, imported (`messages/ready`) or
+made from the class's field table (`codec_maker`) on first use, and kept. They touch no table at run
 time: neighbouring fixed-width fields go through one precompiled struct, nested structs and arrays
 are written out in place, varints of one byte need no call.
 
@@ -13,25 +13,31 @@ its default value, unless it is ignorable; otherwise writing raises WireError.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
-from functools import lru_cache
-from typing import Any, TypeVar
-from uuid import UUID
+from typing import TypeVar
 
-from moldau.wire.codec_source import SHORT_ARRAY
+from moldau.wire.codec_functions import (
+    Decoder,
+    Encoder,
+    Scattered,
+    read_unsigned_varint,
+    write_unsigned_varint,
+)
 from moldau.wire.constants import Buffer
 from moldau.wire.errors import WireError
 from moldau.wire.message import Message
-from moldau.wire.reader_source import reader_source
-from moldau.wire.writer_source import writer_source
+from moldau.wire.messages.ready import ready_decoder, ready_encoder
+
+__all__ = [
+    "Scattered",
+    "decode",
+    "decode_prefix",
+    "encode",
+    "encode_into",
+    "read_unsigned_varint",
+    "write_unsigned_varint",
+]
 
 M = TypeVar("M", bound=Message)
-
-Encoder = Callable[[Message, bytearray], None]
-Decoder = Callable[[bytes, int, int], tuple[Message, int]]
-
-# Below it a copy costs less than one more part for the socket.
-SCATTERED_BYTES_MIN = 4096
 
 _encoders: dict[tuple[type[Message], int], Encoder] = {}
 _decoders: dict[tuple[type[Message], int], Decoder] = {}
@@ -78,152 +84,6 @@ def decode_prefix(cls: type[M], version: int, buffer: Buffer, position: int = 0)
     return message, end  # type: ignore[return-value]
 
 
-def write_unsigned_varint(out: bytearray, value: int) -> None:
-    while value > 127:
-        out.append(value & 127 | 128)
-        value >>= 7
-    out.append(value)
-
-
-def read_unsigned_varint(buffer: Buffer, position: int) -> tuple[int, int]:
-    """The value and the position after it."""
-    try:
-        first = buffer[position]
-        if first < 128:
-            return first, position + 1
-        return _varint_tail(buffer, position + 1, first)
-    except IndexError:
-        raise WireError("a varint is cut off") from None
-
-
-def _varint_tail(buffer: Buffer, position: int, first: int) -> tuple[int, int]:
-    """The rest of a varint whose first byte had its top bit set."""
-    value = first & 127
-    for shift in (7, 14, 21, 28):
-        byte = buffer[position]
-        position += 1
-        value |= (byte & 127) << shift
-        if byte < 128:
-            if value > 0xFFFFFFFF:
-                break
-            return value, position
-    raise WireError("a varint is longer than 32 bits")
-
-
-def _unknown_tags(
-    buffer: bytes, position: int, end: int, count: int
-) -> tuple[dict[int, bytes], int]:
-    """The tag section of a struct that knows no tags, from after the first byte of its count."""
-    if count > 127:
-        count, position = _varint_tail(buffer, position, count)
-    if count > end - position:
-        raise WireError("there are more tagged fields than bytes")
-    tags = {}
-    for _ in range(count):
-        tag, position = read_unsigned_varint(buffer, position)
-        size, position = read_unsigned_varint(buffer, position)
-        if size > end - position:
-            raise WireError("a tagged field is cut off")
-        tags[tag] = buffer[position : position + size]
-        position += size
-    return tags, position
-
-
-@lru_cache(maxsize=8192)
-def _uuid(raw: bytes) -> UUID:
-    # The same topic ids come again and again, and making a UUID is slow.
-    return UUID(bytes=raw)
-
-
-def _long_string(out: bytearray, data: bytes) -> None:
-    """Append the compact form of a string of more than 126 bytes."""
-    if len(data) > 32767:
-        raise WireError(f"a string of {len(data)} bytes is too long: at most 32767")
-    write_unsigned_varint(out, len(data) + 1)
-    out += data
-
-
-class Scattered(bytearray):
-    """What is written, without the long byte strings of it: those are not copied.
-
-    `cuts` says where each of them belongs; `parts` gives all of it in order.
-    """
-
-    __slots__ = ("cuts",)
-
-    def __init__(self, start: bytes = b"") -> None:
-        super().__init__(start)
-        self.cuts: list[tuple[int, Buffer]] = []
-
-    @property
-    def whole_size(self) -> int:
-        return len(self) + sum(len(data) for _, data in self.cuts)
-
-    def parts(self) -> list[Buffer]:
-        """The bytes in order; where nothing was left out it is one part."""
-        if not self.cuts:
-            return [self]
-        found: list[Buffer] = []
-        start = 0
-        view = memoryview(self)
-        for position, data in self.cuts:
-            if position > start:
-                found.append(view[start:position])
-            found.append(data)
-            start = position
-        if start < len(self):
-            found.append(view[start:])
-        return found
-
-
-def _long_bytes(out: bytearray, data: bytes) -> None:
-    """Append the compact form of more than 126 bytes."""
-    write_unsigned_varint(out, len(data) + 1)
-    if len(data) >= SCATTERED_BYTES_MIN and type(out) is Scattered:
-        out.cuts.append((len(out), data))
-    else:
-        out += data
-
-
-def _write_tags(out: bytearray, tags: dict[int, bytes]) -> None:
-    write_unsigned_varint(out, len(tags))
-    for tag in sorted(tags):
-        data = tags[tag]
-        size = len(data)
-        if tag < 128 and size < 128:
-            # Nearly all: thousands of metadata records are written when a broker stops.
-            out.append(tag)
-            out.append(size)
-        else:
-            write_unsigned_varint(out, tag)
-            write_unsigned_varint(out, size)
-        out += data
-
-
-_PACK_INT32S = tuple(struct.Struct(f">B{count}i").pack for count in range(SHORT_ARRAY))
-_UNPACK_INT32S = tuple(struct.Struct(f">{count}i").unpack_from for count in range(SHORT_ARRAY))
-
-
-def _globals() -> dict[str, Any]:
-    return {
-        "WireError": WireError,
-        "ZERO_UUID": UUID(int=0),
-        "new": object.__new__,
-        "varint_tail": _varint_tail,
-        "write_varint": write_unsigned_varint,
-        "long_string": _long_string,
-        "long_bytes": _long_bytes,
-        "write_tags": _write_tags,
-        "to_uuid": _uuid,
-        "unknown_tags": _unknown_tags,
-        "pack": struct.pack,
-        "pack_int32s": _PACK_INT32S,
-        "unpack_int32s": _UNPACK_INT32S,
-        "unpack_from": struct.unpack_from,
-        "Struct": struct.Struct,
-    }
-
-
 def _check_version(cls: type[Message], version: int) -> None:
     if "LOWEST_VERSION" not in cls.__dict__:
         raise TypeError(f"{cls.__qualname__} is a part of a message, not one by itself")
@@ -236,21 +96,22 @@ def _check_version(cls: type[Message], version: int) -> None:
 
 def _make_encoder(cls: type[Message], version: int) -> Encoder:
     _check_version(cls, version)
-    namespace = _globals()
-    source, constants = writer_source(cls, version)
-    namespace.update(constants)
-    exec(compile(source, f"<encoder of {cls.__name__} v{version}>", "exec"), namespace)
-    encoder: Encoder = namespace["encode"]
+    encoder = ready_encoder(cls.__name__, version)
+    if encoder is None:
+        # Imported here: most clients only need what is ready.
+        from moldau.wire.codec_maker import make_encoder
+
+        encoder = make_encoder(cls, version)
     _encoders[cls, version] = encoder
     return encoder
 
 
 def _make_decoder(cls: type[Message], version: int) -> Decoder:
     _check_version(cls, version)
-    namespace = _globals()
-    source, constants = reader_source(cls, version)
-    namespace.update(constants)
-    exec(compile(source, f"<decoder of {cls.__name__} v{version}>", "exec"), namespace)
-    decoder: Decoder = namespace["decode"]
+    decoder = ready_decoder(cls.__name__, version)
+    if decoder is None:
+        from moldau.wire.codec_maker import make_decoder
+
+        decoder = make_decoder(cls, version)
     _decoders[cls, version] = decoder
     return decoder

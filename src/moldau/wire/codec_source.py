@@ -1,12 +1,13 @@
 """What the writers of reader and writer source share: fields of one version, lines, constants.
 
-`_reader_source` and `_writer_source` write the Python source of the functions that read and write
-one message in one version; `codec` compiles and keeps them.
+`reader_source` and `writer_source` write the Python source of the functions that read and write
+one message in one version. `codec_maker` compiles it; tools/generate_codecs.py writes what clients
+need when they start into `messages/ready`.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import NamedTuple
 
 from moldau.wire.message import FieldSpec, Message
 
@@ -23,10 +24,6 @@ FORMATS = {
 }
 SIZES = {"?": 1, "b": 1, "B": 1, "h": 2, "H": 2, "i": 4, "I": 4, "q": 8, "d": 8, "16s": 16}
 SIZED = ("string", "bytes", "records")
-
-# Arrays of int32 (replicas, partitions) shorter than this are read and written by structs made in
-# advance.
-SHORT_ARRAY = 16
 
 
 class Field:
@@ -59,8 +56,18 @@ class Field:
         self.tag = tag[0] if tag and flexible and tag[1] <= version <= tag[2] else None
 
 
+class FunctionSource(NamedTuple):
+    """The source of a function, and what it uses beside the names of `codec_functions`."""
+
+    #: The methods of structs: names, and the expressions that make them.
+    methods: dict[str, str]
+    #: The message and its parts, by the names that the function has for them.
+    classes: dict[str, type[Message]]
+    text: str
+
+
 class Source:
-    """Lines of a function body, its constants, and fresh names."""
+    """Lines of a function body, what they use, and fresh names."""
 
     def __init__(self, cls: type[Message], version: int) -> None:
         self.cls = cls
@@ -68,7 +75,8 @@ class Source:
         self.flexible = version >= cls.FLEXIBLE_FROM
         self.lines: list[str] = []
         self.depth = 1
-        self.constants: dict[str, Any] = {}
+        self.methods: dict[str, str] = {}
+        self.classes: dict[str, type[Message]] = {}
         self._count = 0
 
     def add(self, line: str) -> None:
@@ -78,12 +86,10 @@ class Source:
         self._count += 1
         return f"{stem}{self._count}"
 
-    def constant(self, stem: str, value: Any) -> str:
-        for name, known in self.constants.items():
-            if known is value:
-                return name
-        name = self.fresh(stem)
-        self.constants[name] = value
+    def class_name(self, cls: type[Message]) -> str:
+        """The name by which the function knows this class."""
+        name = cls.__qualname__.replace(".", "_")
+        self.classes[name] = cls
         return name
 
     def fields(self, cls: type[Message]) -> list[Field]:
@@ -96,7 +102,8 @@ class Source:
     def packer(self, stem: str, formats: list[str]) -> tuple[str, int]:
         """The name of a struct's method for these formats, and the struct's size."""
         name = f"{stem}_" + "".join(formats).replace("?", "o")
-        self.constants.setdefault(name, ">" + "".join(formats))
+        method = "pack" if stem == "pack" else "unpack_from"
+        self.methods[name] = f"Struct({'>' + ''.join(formats)!r}).{method}"
         return name, sum(SIZES[f] for f in formats)
 
     def default(self, field: Field) -> str:
@@ -108,19 +115,11 @@ class Source:
         if field.type == "uuid":
             return "ZERO_UUID"
         if field.default == ():
-            return self.constant("C", self.struct(field.type)) + "()"
+            return self.class_name(self.struct(field.type)) + "()"
         return repr(field.default)
 
-    def finish(self, head: str, method: str) -> tuple[str, dict[str, Any]]:
-        """Binds the struct methods that the body uses, and closes the function."""
-        constants = {}
-        prelude = []
-        for name, value in self.constants.items():
-            if isinstance(value, str):
-                prelude.append(f"{name} = Struct({value!r}).{method}")
-            else:
-                constants[name] = value
-        return "\n".join([*prelude, head, *self.lines]) + "\n", constants
+    def finish(self, head: str) -> FunctionSource:
+        return FunctionSource(self.methods, self.classes, "\n".join([head, *self.lines]) + "\n")
 
 
 def minimum_size(source: Source, field: Field) -> int:

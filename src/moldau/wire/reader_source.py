@@ -7,22 +7,21 @@ because they decide how much is allocated.
 
 from __future__ import annotations
 
-from typing import Any
-
 from moldau.invariant import invariant
+from moldau.wire.codec_functions import SHORT_ARRAY
 from moldau.wire.codec_source import (
     FORMATS,
-    SHORT_ARRAY,
     SIZED,
     SIZES,
     Field,
+    FunctionSource,
     Source,
     minimum_size,
 )
 from moldau.wire.message import Message
 
 
-def reader_source(cls: type[Message], version: int) -> tuple[str, dict[str, Any]]:
+def reader_source(cls: type[Message], version: int) -> FunctionSource:
     source = Source(cls, version)
     run = _Run(source)
     _decode_struct(source, run, cls, "m")
@@ -30,7 +29,7 @@ def reader_source(cls: type[Message], version: int) -> tuple[str, dict[str, Any]
     source.add("if pos > end:")
     source.add("    raise WireError('message is cut off')")
     source.add("return m, pos")
-    return source.finish("def decode(buf, pos, end):", "unpack_from")
+    return source.finish("def decode(buf, pos, end):")
 
 
 class _Run:
@@ -73,7 +72,7 @@ class _Run:
 
 def _decode_struct(source: Source, run: _Run, cls: type[Message], name: str) -> None:
     """Read a struct into the new variable `name`; its last values may still be in `run`."""
-    source.add(f"{name} = new({source.constant('C', cls)})")
+    source.add(f"{name} = new({source.class_name(cls)})")
     tagged = []
     for field in source.fields(cls):
         target = f"{name}.{field.name}"
@@ -228,7 +227,7 @@ def _decode_numbers(source: Source, field: Field, target: str, count: str) -> No
     code = FORMATS[field.element]
     if code == "i":
         source.add(f"if {count} < {SHORT_ARRAY}:")
-        source.add(f"    {target} = list(unpack_int32s[{count}](buf, pos))")
+        source.add(f"    {target} = list(UNPACK_INT32S[{count}](buf, pos))")
         source.add("else:")
         source.depth += 1
     source.add(f"{target} = list(unpack_from(f'>{{{count}}}{code}', buf, pos))")

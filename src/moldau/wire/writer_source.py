@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from moldau.wire.codec_source import FORMATS, SHORT_ARRAY, SIZED, Field, Source
+from moldau.wire.codec_functions import SHORT_ARRAY
+from moldau.wire.codec_source import FORMATS, SIZED, Field, FunctionSource, Source
 from moldau.wire.message import Message
 
 
-def writer_source(cls: type[Message], version: int) -> tuple[str, dict[str, Any]]:
+def writer_source(cls: type[Message], version: int) -> FunctionSource:
     source = Source(cls, version)
     _encode_struct(source, _Pending(source, "out"), cls, "m")
-    return source.finish("def encode(m, out):", "pack")
+    return source.finish("def encode(m, out):")
 
 
 class _Pending:
@@ -235,7 +234,7 @@ def _encode_count(source: Source, pending: _Pending, field: Field, count: str) -
     source.add("else:")
     source.depth += 1
     pending.write()
-    source.add(f"write_varint({pending.out}, {count} + 1)")
+    source.add(f"write_unsigned_varint({pending.out}, {count} + 1)")
     source.depth -= 1
 
 
@@ -248,7 +247,7 @@ def _encode_numbers(
         source.add(f"if {count} < {SHORT_ARRAY}:")
         source.depth += 1
         pending.write()
-        source.add(f"{pending.out} += pack_int32s[{count}]({count} + 1, *{items})")
+        source.add(f"{pending.out} += PACK_INT32S[{count}]({count} + 1, *{items})")
         source.depth -= 1
         source.add("else:")
         source.depth += 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from moldau.streams import KafkaStreams, State, StreamsBuilder
@@ -34,7 +33,7 @@ def instance(stage: Stage, prefix: str, number: int) -> KafkaStreams:
         max_warmup_replicas=1,
     )
     # Kafka's smallest interval is a minute.
-    made.instance.settings = replace(made.settings, probing_rebalance_interval_ms=500)
+    made.instance.settings = made.settings.replace(probing_rebalance_interval_ms=500)
     return made
 
 

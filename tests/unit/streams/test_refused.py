@@ -42,7 +42,7 @@ from moldau.streams.errors import (
     StreamsNotStartedError,
     UnknownStateStoreError,
 )
-from moldau.streams.hosts.settings import StreamsSettings
+from moldau.streams.hosts.settings import streams_settings
 
 TEXT: dict[str, Any] = {"key_serde": "string", "value_serde": "string"}
 Call = Callable[[], object]
@@ -220,7 +220,7 @@ EXACTLY_ONCE_ONLY = "Can't exceed 5 when exactly-once processing is enabled"
 def test_wrong_settings(config: dict[str, Any], message: str) -> None:
     given = {"application.id": "app", "bootstrap.servers": "127.0.0.1:1", **config}
     with pytest.raises(ConfigError) as refused:
-        StreamsSettings.of(given, {})
+        streams_settings(given, {})
     assert message in str(refused.value)
 
 
@@ -234,7 +234,7 @@ def test_settings_that_only_exactly_once_refuses() -> None:
         "client.tag.zone": "eu",
         "rack.aware.assignment.tags": "zone",
     }
-    assert StreamsSettings.of(given, {}).commit_interval_ms == 20_000
+    assert streams_settings(given, {}).commit_interval_ms == 20_000
 
 
 def copying() -> Topology:

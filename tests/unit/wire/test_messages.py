@@ -105,6 +105,26 @@ def test_generated_classes_are_up_to_date() -> None:
     assert result.returncode == 0, result.stderr
 
 
+def test_ready_codecs_are_up_to_date() -> None:
+    command = [sys.executable, str(ROOT / "tools" / "generate_codecs.py"), "--check"]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+
+
+def test_what_is_ready_is_not_made_again() -> None:
+    script = (
+        "import sys\n"
+        "from moldau.wire.codec import decode, encode\n"
+        "from moldau.wire.messages import MetadataRequest, MetadataResponse\n"
+        "encode(MetadataRequest(), 13)\n"
+        "decode(MetadataResponse, 13, bytes.fromhex('000000000100ffffffff01000000'))\n"
+        "assert 'moldau.wire.codec_maker' not in sys.modules\n"
+        "encode(MetadataRequest(), 12)\n"
+        "assert 'moldau.wire.codec_maker' in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
 def test_stale_output_is_noticed(tmp_path: Path) -> None:
     script = (
         "import generate_messages as g, pathlib, sys\n"

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from moldau.client.admin.cluster_values import *
     from moldau.client.admin.config_values import *
     from moldau.client.admin.group_values import *
+    from moldau.client.admin.offset_values import *
     from moldau.client.admin.partition_values import *
     from moldau.client.admin.security_values import *
     from moldau.client.admin.topic_values import *
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 #: Those with most users first.
 _MODULES = (
     "topic_values",
+    "offset_values",
     "config_values",
     "partition_values",
     "group_values",

@@ -23,6 +23,7 @@ from moldau.client.admin.group_listings import GroupListingOperations
 from moldau.client.admin.group_offsets import GroupOffsetOperations
 from moldau.client.admin.groups import GroupOperations
 from moldau.client.admin.log_dirs import LogDirOperations
+from moldau.client.admin.offsets import OffsetOperations
 from moldau.client.admin.partitions import PartitionOperations
 from moldau.client.admin.security import SecurityOperations
 from moldau.client.admin.share_offsets import ShareOffsetOperations
@@ -70,6 +71,7 @@ _group_listings = _Area(GroupListingOperations)
 _groups = _Area(GroupOperations)
 _group_offsets = _Area(GroupOffsetOperations)
 _share_offsets = _Area(ShareOffsetOperations)
+_offsets = _Area(OffsetOperations)
 _partitions = _Area(PartitionOperations)
 _log_dirs = _Area(LogDirOperations)
 _transactions = _Area(TransactionOperations)
@@ -143,8 +145,8 @@ class AsyncAdmin:
     alter_share_group_offsets = _share_offsets(ShareOffsetOperations.alter_share_group_offsets)
     delete_share_group_offsets = _share_offsets(ShareOffsetOperations.delete_share_group_offsets)
 
-    list_offsets = _partitions(PartitionOperations.list_offsets)
-    delete_records = _partitions(PartitionOperations.delete_records)
+    list_offsets = _offsets(OffsetOperations.list_offsets)
+    delete_records = _offsets(OffsetOperations.delete_records)
     elect_leaders = _partitions(PartitionOperations.elect_leaders)
     alter_partition_reassignments = _partitions(PartitionOperations.alter_partition_reassignments)
     list_partition_reassignments = _partitions(PartitionOperations.list_partition_reassignments)

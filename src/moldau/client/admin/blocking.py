@@ -38,12 +38,16 @@ from moldau.client.admin.group_values import (
     SharePartitionOffsetInfo,
     StreamsGroupDescription,
 )
+from moldau.client.admin.offset_values import (
+    DeletedRecords,
+    ListOffsetsResultInfo,
+    OffsetSpec,
+    RecordsToDelete,
+)
 from moldau.client.admin.partition_values import (
     ElectionType,
-    ListOffsetsResultInfo,
     LogDirDescription,
     NewPartitionReassignment,
-    OffsetSpec,
     PartitionReassignment,
     ReplicaLogDirInfo,
     TopicPartitionReplica,
@@ -59,10 +63,8 @@ from moldau.client.admin.security_values import (
 )
 from moldau.client.admin.topic_values import (
     CreatedTopic,
-    DeletedRecords,
     NewPartitions,
     NewTopic,
-    RecordsToDelete,
     TopicDescription,
     TopicListing,
 )

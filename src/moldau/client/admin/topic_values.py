@@ -15,10 +15,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CreatedTopic",
-    "DeletedRecords",
     "NewPartitions",
     "NewTopic",
-    "RecordsToDelete",
     "TopicDescription",
     "TopicListing",
     "TopicPartitionInfo",
@@ -83,8 +81,7 @@ class TopicDescription(NamedTuple):
     authorized_operations: frozenset[AclOperation] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class NewPartitions:
+class NewPartitions(NamedTuple):
     """How many partitions a topic shall have, and where the replicas of the new ones go."""
 
     total_count: int
@@ -95,17 +92,3 @@ class NewPartitions:
         cls, total_count: int, new_assignments: Sequence[Sequence[int]] | None = None
     ) -> NewPartitions:
         return cls(total_count, new_assignments)
-
-
-class RecordsToDelete(NamedTuple):
-    """Delete what is before an offset; -1 stands for the high watermark."""
-
-    before_offset: int
-
-    @classmethod
-    def before(cls, offset: int) -> RecordsToDelete:
-        return cls(offset)
-
-
-class DeletedRecords(NamedTuple):
-    low_watermark: int

@@ -20,7 +20,7 @@ from moldau.client.consumer.face import (
 from moldau.client.consumer.guard import TaskGuard
 from moldau.client.consumer.machine.consumer_records import EMPTY_RECORDS, ConsumerRecords
 from moldau.client.consumer.membership_interface import GroupMembershipOperation
-from moldau.client.consumer.settings import ConsumerSettings
+from moldau.client.consumer.settings import consumer_settings
 from moldau.client.consumer.topic_queries import list_topics, partitions_for
 from moldau.client.consumer_record import ConsumerRecord
 from moldau.client.errors import IllegalStateError
@@ -52,7 +52,7 @@ class AsyncConsumer(ConsumerFace[K, V]):
     def __init__(
         self, config: Mapping[str, Any] | None = None, **settings: Unpack[ConsumerKeywords]
     ) -> None:
-        checked = ConsumerSettings.of(config, settings)
+        checked = consumer_settings(config, settings)
         self._guard = TaskGuard()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread_id = 0

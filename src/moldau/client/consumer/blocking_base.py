@@ -16,7 +16,7 @@ from moldau.client.consumer.core import ConsumerCore
 from moldau.client.consumer.face import ITERATION_S, POLL_TIMEOUT_S, ConsumerFace
 from moldau.client.consumer.guard import ThreadGuard
 from moldau.client.consumer.machine.consumer_records import ConsumerRecords
-from moldau.client.consumer.settings import ConsumerSettings
+from moldau.client.consumer.settings import consumer_settings
 from moldau.client.consumer_record import ConsumerRecord
 from moldau.client.environment import ENVIRONMENT
 from moldau.client.type_parameters import K, V
@@ -37,7 +37,7 @@ class BlockingConsumer(ConsumerFace[K, V]):
     def __init__(
         self, config: Mapping[str, Any] | None = None, **settings: Unpack[ConsumerKeywords]
     ) -> None:
-        checked = ConsumerSettings.of(config, settings)
+        checked = consumer_settings(config, settings)
         self._guard = ThreadGuard()
         self._thread = ENVIRONMENT.get().thread(checked.client_id)
         self._calls = BlockingCalls(self._thread)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from moldau.client.config import CONSUMER_KEYS, gather, no_effect, parse_settings
@@ -14,8 +13,9 @@ from moldau.client.errors import ConfigError
 from moldau.client.interceptors import Interceptors, resolve_interceptors
 from moldau.client.serialization import Deserialize, resolve_deserializer
 from moldau.config.durations import parse_duration_ms
+from moldau.config.section import Section
 
-__all__ = ["ConsumerSettings"]
+__all__ = ["ConsumerSettings", "consumer_settings"]
 
 SYSTEM_BUFFER = -1
 
@@ -29,8 +29,7 @@ _NOT_FOR_CONSUMER_PROTOCOL: tuple[str, ...] = (
 _NOT_FOR_CLASSIC_PROTOCOL: tuple[str, ...] = ("group.remote.assignor",)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConsumerSettings:
+class ConsumerSettings(Section, keys=CONSUMER_KEYS):
     """Kafka's keys as the consumer uses them; `values` has all of them by Kafka's names."""
 
     values: Mapping[str, Any]
@@ -58,59 +57,49 @@ class ConsumerSettings:
     value_deserializer: Deserialize | None
     interceptors: Interceptors
 
-    @classmethod
-    def of(cls, config: Mapping[str, Any] | None, arguments: Mapping[str, Any]) -> ConsumerSettings:
-        """From what the application gave; raises ConfigError."""
-        given = gather(CONSUMER_KEYS, config, arguments)
-        values = parse_settings(CONSUMER_KEYS, given, no_effect=no_effect.CONSUMER)
-        is_consumer_protocol = values["group.protocol"].lower() == "consumer"
-        _check_protocol(given, is_consumer_protocol)
-        group_id = _group_id(values)
-        enable_auto_commit = values["enable.auto.commit"]
-        if group_id is None:
-            if "enable.auto.commit" in given and enable_auto_commit:
-                raise ConfigError(
-                    "enable.auto.commit cannot be set to true when default group id (null) is used."
-                    " Set group.id",
-                    key="enable.auto.commit",
-                )
-            enable_auto_commit = False
-        else:
-            check_settings(values, values["partition.assignment.strategy"])
-        client_id = values["client.id"] or _made_client_id(group_id, values["group.instance.id"])
-        values["client.id"] = client_id
-        return cls(
-            values=values,
-            client_id=client_id,
-            group_id=group_id,
-            group_instance_id=values["group.instance.id"],
-            is_consumer_protocol=is_consumer_protocol,
-            auto_offset_reset=parse_reset(values["auto.offset.reset"]),
-            enable_auto_commit=enable_auto_commit,
-            auto_commit_interval_ms=values["auto.commit.interval.ms"],
-            read_committed=values["isolation.level"] == "read_committed",
-            check_crcs=values["check.crcs"],
-            client_rack=values["client.rack"],
-            default_api_timeout_ms=values["default.api.timeout.ms"],
-            exclude_internal_topics=values["exclude.internal.topics"],
-            allow_auto_create_topics=values["allow.auto.create.topics"],
-            fetch_max_bytes=values["fetch.max.bytes"],
-            fetch_max_wait_ms=values["fetch.max.wait.ms"],
-            fetch_min_bytes=values["fetch.min.bytes"],
-            max_partition_fetch_bytes=values["max.partition.fetch.bytes"],
-            max_poll_interval_ms=values["max.poll.interval.ms"],
-            max_poll_records=values["max.poll.records"],
-            # Kafka's default of 64 KB holds back the broker while the application's thread has
-            # the interpreter; the system's own measure grows with what is received.
-            receive_buffer_bytes=(
-                values["receive.buffer.bytes"] if "receive.buffer.bytes" in given else SYSTEM_BUFFER
-            ),
-            key_deserializer=resolve_deserializer(values["key.deserializer"], True, given),
-            value_deserializer=resolve_deserializer(values["value.deserializer"], False, given),
-            interceptors=resolve_interceptors(
-                values["interceptor.classes"], {**given, "client.id": client_id}
-            ),
-        )
+
+def consumer_settings(
+    config: Mapping[str, Any] | None, arguments: Mapping[str, Any]
+) -> ConsumerSettings:
+    """From what the application gave; raises ConfigError."""
+    given = gather(CONSUMER_KEYS, config, arguments)
+    values = parse_settings(CONSUMER_KEYS, given, no_effect=no_effect.CONSUMER)
+    is_consumer_protocol = values["group.protocol"].lower() == "consumer"
+    _check_protocol(given, is_consumer_protocol)
+    group_id = _group_id(values)
+    enable_auto_commit = values["enable.auto.commit"]
+    if group_id is None:
+        if "enable.auto.commit" in given and enable_auto_commit:
+            raise ConfigError(
+                "enable.auto.commit cannot be set to true when default group id (null) is used."
+                " Set group.id",
+                key="enable.auto.commit",
+            )
+        enable_auto_commit = False
+    else:
+        check_settings(values, values["partition.assignment.strategy"])
+    client_id = values["client.id"] or _made_client_id(group_id, values["group.instance.id"])
+    values["client.id"] = client_id
+    return ConsumerSettings.read(
+        values.__getitem__,
+        values=values,
+        client_id=client_id,
+        group_id=group_id,
+        is_consumer_protocol=is_consumer_protocol,
+        auto_offset_reset=parse_reset(values["auto.offset.reset"]),
+        enable_auto_commit=enable_auto_commit,
+        read_committed=values["isolation.level"] == "read_committed",
+        # Kafka's default of 64 KB holds back the broker while the application's thread has
+        # the interpreter; the system's own measure grows with what is received.
+        receive_buffer_bytes=(
+            values["receive.buffer.bytes"] if "receive.buffer.bytes" in given else SYSTEM_BUFFER
+        ),
+        key_deserializer=resolve_deserializer(values["key.deserializer"], True, given),
+        value_deserializer=resolve_deserializer(values["value.deserializer"], False, given),
+        interceptors=resolve_interceptors(
+            values["interceptor.classes"], {**given, "client.id": client_id}
+        ),
+    )
 
 
 def parse_reset(text: str) -> ResetStrategy:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import itertools
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from moldau.client.config import PRODUCER_KEYS, gather, no_effect, parse_settings
@@ -19,6 +18,7 @@ from moldau.client.network_settings import NetworkSettings
 from moldau.client.producer.machine.partitioners import UniformStickyPartitioner
 from moldau.client.producer.partitioner_class import resolve_partitioner
 from moldau.client.serialization import Serialize, resolve_serializer
+from moldau.config.section import Section
 from moldau.wire.compression import Compression
 from moldau.wire.constants import ACKS_ALL
 
@@ -31,8 +31,7 @@ _INT32_MAX = 2**31 - 1
 _ids = itertools.count(1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProducerSettings:
+class ProducerSettings(Section, keys=PRODUCER_KEYS):
     """Fields have Kafka's names."""
 
     network: NetworkSettings
@@ -89,7 +88,8 @@ def producer_settings(
         each: values[f"compression.{each.name.lower()}.level"]
         for each in (Compression.GZIP, Compression.LZ4, Compression.ZSTD)
     }
-    return ProducerSettings(
+    return ProducerSettings.read(
+        values.__getitem__,
         network=NetworkSettings.of(
             values,
             client_id=client_id,
@@ -97,26 +97,15 @@ def producer_settings(
             calls_in_flight_max=values["max.in.flight.requests.per.connection"] + 16,
         ),
         acks=acks,
-        batch_size=values["batch.size"],
-        buffer_memory=values["buffer.memory"],
         compression=compression,
         compression_level=levels.get(compression),
         delivery_timeout_ms=_delivery_timeout_ms(values, explicit),
         enable_idempotence=idempotent,
         linger_ms=min(values["linger.ms"], _INT32_MAX),
-        max_block_ms=values["max.block.ms"],
         max_in_flight=values["max.in.flight.requests.per.connection"],
-        max_request_size=values["max.request.size"],
-        metadata_max_age_ms=values["metadata.max.age.ms"],
-        metadata_max_idle_ms=values["metadata.max.idle.ms"],
         partitioner=partitioner,
         partitioner_adaptive=values["partitioner.adaptive.partitioning.enable"],
-        partitioner_availability_timeout_ms=values["partitioner.availability.timeout.ms"],
         partitioner_ignore_keys=ignore_keys,
-        request_timeout_ms=values["request.timeout.ms"],
-        retries=values["retries"],
-        transaction_timeout_ms=values["transaction.timeout.ms"],
-        transactional_id=values["transactional.id"],
         key_serializer=resolve_serializer(values["key.serializer"], True, given),
         value_serializer=resolve_serializer(values["value.serializer"], False, given),
         interceptors=resolve_interceptors(values["interceptor.classes"], given),

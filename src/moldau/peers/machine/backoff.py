@@ -6,8 +6,7 @@ time do not all reconnect at the same time.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 JITTER_PERCENT: Final = 20
 
@@ -18,8 +17,7 @@ class RandomSource(Protocol):
     def randrange(self, stop: int, /) -> int: ...
 
 
-@dataclass(frozen=True, slots=True)
-class ExponentialBackoff:
+class ExponentialBackoff(NamedTuple):
     """`initial_ms` after the first failure in a row, `max_ms` at most."""
 
     initial_ms: int

@@ -27,7 +27,7 @@ from moldau.streams.hosts.administration import Administration
 from moldau.streams.hosts.internal_topics import ensure_topics
 from moldau.streams.hosts.planning import plan_of
 from moldau.streams.hosts.restoring import RestoreListener, StandbyUpdateListener
-from moldau.streams.hosts.settings import StreamsSettings
+from moldau.streams.hosts.settings import streams_settings
 from moldau.streams.hosts.stream_thread import StreamThread
 from moldau.streams.hosts.task_factory import TaskFactory
 from moldau.streams.hosts.thread_metrics import ThreadMetrics
@@ -65,7 +65,7 @@ class SimInstance:
         self._states = states
         self._note = note
         addresses = [f"{name}:{port}" for name, port in cluster.addresses]
-        self.settings = StreamsSettings.of({**settings, "bootstrap.servers": addresses}, {})
+        self.settings = streams_settings({**settings, "bootstrap.servers": addresses}, {})
         self._topology = topology()
         self._topology.set_default_serdes(key="string", value="string")
         self.plan = plan_of(self._topology.assembly, APPLICATION)

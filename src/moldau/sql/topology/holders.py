@@ -55,7 +55,7 @@ class TableHolder:
 
     def with_serdes(self, keys: Serde[Any], values: Serde[Any]) -> TableHandle:
         handle = replace(self.table.handle, key_serde=keys, value_serde=values)
-        return replace(self.table, handle=handle)
+        return self.table._replace(handle=handle)
 
 
 Holder = StreamHolder | TableHolder

@@ -15,15 +15,10 @@ from moldau import __version__
 from moldau.client.admin.base import AdminBase
 from moldau.client.admin.connection import AdminConnection
 from moldau.client.admin.driver import Call
-from moldau.client.admin.partition_values import OffsetSpec
-from moldau.client.admin.partitions import PartitionOperations
+from moldau.client.admin.offset_values import DeletedRecords, OffsetSpec, RecordsToDelete
+from moldau.client.admin.offsets import OffsetOperations
 from moldau.client.admin.routes import AnyRoute, CoordinatorRoute, Route
-from moldau.client.admin.topic_values import (
-    CreatedTopic,
-    DeletedRecords,
-    NewTopic,
-    RecordsToDelete,
-)
+from moldau.client.admin.topic_values import CreatedTopic, NewTopic
 from moldau.client.admin.topics import TopicOperations
 from moldau.client.environment import ENVIRONMENT
 from moldau.client.errors import error_for
@@ -122,7 +117,7 @@ class Administration:
         driver = self._connection.driver
         self._questions = _Questions(driver)
         self._topics = TopicOperations(driver)
-        self._partitions = PartitionOperations(driver)
+        self._offset_operations = OffsetOperations(driver)
         self._thread = ENVIRONMENT.get().thread("moldau-admin")
         try:
             self._call(self._connection.cluster.bootstrap.resolve())
@@ -175,7 +170,7 @@ class Administration:
         spec: OffsetSpec,
         isolation_level: str = "read_uncommitted",
     ) -> dict[TopicPartition, int]:
-        found = await self._partitions.list_offsets(
+        found = await self._offset_operations.list_offsets(
             dict.fromkeys(partitions, spec), isolation_level=isolation_level
         )
         return {key: each.offset for key, each in found.items()}
@@ -197,4 +192,4 @@ class Administration:
         self, before: Mapping[TopicPartition, RecordsToDelete]
     ) -> Results[TopicPartition, DeletedRecords]:
         """Delete the beginnings of partitions; the errors are in the results."""
-        return self._call(self._partitions.delete_records(before, check=False))
+        return self._call(self._offset_operations.delete_records(before, check=False))

@@ -8,7 +8,6 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from moldau.client import Consumer
@@ -144,10 +143,10 @@ class GlobalStores:
 def _handlers(settings: StreamsSettings) -> Handlers:
     """The application's, but a global store writes no dead letters; errors of its processor are
     handled only where that is asked for (KIP-1270)."""
-    handlers = replace(settings.handlers, dead_letter_topic=None)
+    handlers = settings.handlers._replace(dead_letter_topic=None)
     if settings.values["processing.exception.handler.global.enabled"]:
         return handlers
-    return replace(handlers, processing=fail_on_error)
+    return handlers._replace(processing=fail_on_error)
 
 
 def _refuse(record: Any) -> None:

@@ -6,7 +6,6 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
 import moldau
@@ -118,7 +117,7 @@ class Instance:
         self._admin = Administration(self.settings.admin(f"{self.client_id}-admin"))
         if self.settings.streams_group is None:
             chosen = prefers_streams_group(self._admin, self.plan, self.settings)
-            self.settings = replace(self.settings, streams_group=chosen)
+            self.settings = self.settings.replace(streams_group=chosen)
         self._counts = ensure_topics(self._admin, self.plan, self.settings)
         self._global = GlobalStores(
             self._topology.assembly, self.settings, self.client_id, self.metrics, self._fail

@@ -6,10 +6,9 @@ import signal
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cached_property
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
 from moldau.client.metrics import KafkaMetric, MetricName
@@ -17,7 +16,7 @@ from moldau.collecting import collecting_rarely
 from moldau.streams.errors import StreamsError
 from moldau.streams.hosts.instance import Instance, UncaughtExceptionHandler
 from moldau.streams.hosts.restoring import RestoreListener, StandbyUpdateListener
-from moldau.streams.hosts.settings import StreamsSettings
+from moldau.streams.hosts.settings import StreamsSettings, streams_settings
 from moldau.streams.hosts.stream_thread import StreamThread
 from moldau.streams.machine.lifecycle import NOT_STARTED, State, StateListener
 from moldau.streams.serdes import SerdeLike
@@ -36,8 +35,7 @@ if TYPE_CHECKING:
     from moldau.streams.machine.store_queries import StateQueryRequest, StateQueryResult
 
 
-@dataclass(frozen=True, slots=True)
-class ClientInstanceIds:
+class ClientInstanceIds(NamedTuple):
     """The ids of an instance's clients, those of threads by `client.id`."""
 
     admin: UUID
@@ -57,7 +55,7 @@ class KafkaStreams:
     def __init__(
         self, topology: Topology, config: Mapping[str, Any] | None = None, **settings: Any
     ) -> None:
-        self.instance = Instance(topology, StreamsSettings.of(config, settings))
+        self.instance = Instance(topology, streams_settings(config, settings))
         self._signalled = False
 
     @property

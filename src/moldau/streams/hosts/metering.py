@@ -18,8 +18,6 @@ from moldau.streams.stores._cache import RecordCache, StoreCache
 from moldau.streams.stores._maps import OrderedMap
 from moldau.streams.stores.base import Drop, Entry, SegmentedMap, Storage
 from moldau.streams.stores.buffers import SuppressBuffer
-from moldau.streams.stores.sessions import SessionStore
-from moldau.streams.stores.windowed import WindowStore
 
 
 class StoreKind(Enum):
@@ -118,12 +116,10 @@ class TaskMeter:
         if isinstance(store, SuppressBuffer):
             meter.kind = StoreKind.BUFFER
             meter.held = lambda: (len(store), store.size_bytes)
-        elif isinstance(store, SessionStore):
-            meter.kind = StoreKind.SESSION
-        elif isinstance(store, WindowStore):
-            meter.kind = StoreKind.WINDOW
         elif hasattr(store, "approximate_num_entries"):
             meter.size = lambda: float(store.approximate_num_entries())
+        else:
+            meter.kind = _kind_by_windows(store, meter.kind)
 
     def run(self, name: str, operation: str, work: Callable[[], None]) -> None:
         """Do something to a store as a whole."""
@@ -244,3 +240,12 @@ class _MeasuredSegments:
     def all(self) -> list[tuple[Entry, bytes]]:
         found: list[tuple[Entry, bytes]] = self._timed("fetch", self._inner.all)
         return found
+
+
+def _kind_by_windows(store: Any, otherwise: StoreKind) -> StoreKind:
+    # Imported here: most programs have no windows.
+    from moldau.streams.stores.windowed import SessionStore, WindowStore
+
+    if isinstance(store, SessionStore):
+        return StoreKind.SESSION
+    return StoreKind.WINDOW if isinstance(store, WindowStore) else otherwise

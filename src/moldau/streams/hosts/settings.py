@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from moldau.client.config.producer_keys import PRODUCER_KEYS
 from moldau.client.config.settings import parse_settings
 from moldau.client.errors import ConfigError
 from moldau.config.definition import ConfigDef
+from moldau.config.section import Section
 from moldau.config.suggestions import did_you_mean
 from moldau.config.variables import is_provider_key
 from moldau.streams.hosts.settings_keys import (
@@ -69,12 +69,11 @@ _JAVA_HANDLERS: dict[str, Any] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StreamsSettings:
+class StreamsSettings(Section, keys=STREAMS_KEYS):
     """Kafka's keys as the host uses them; `values` has all of them by Kafka's names."""
 
-    values: Mapping[str, Any] = field(repr=False)
-    given: Mapping[str, Any] = field(repr=False)
+    values: Mapping[str, Any]
+    given: Mapping[str, Any]
     application_id: str
     client_id: str
     application_server: str
@@ -103,59 +102,9 @@ class StreamsSettings:
     #: For internal topics, from keys that begin with `topic.`.
     topic_configs: Mapping[str, str]
 
-    @classmethod
-    def of(cls, config: Mapping[str, Any] | None, keywords: Mapping[str, Any]) -> StreamsSettings:
-        """From what the application gave; raises ConfigError."""
-        given = _gathered(config, keywords)
-        own = {
-            name: value
-            for name, value in given.items()
-            if name in STREAMS_KEYS or is_provider_key(name)
-        }
-        values = parse_settings(STREAMS_KEYS, own, no_effect=NO_EFFECT)
-        _check(values, given)
-        exactly_once = values["processing.guarantee"] == EXACTLY_ONCE
-        interval_ms = values["commit.interval.ms"]
-        if exactly_once and "commit.interval.ms" not in given:
-            interval_ms = COMMIT_INTERVAL_MS_EXACTLY_ONCE
-        replication_factor = values["replication.factor"]
-        made = cls(
-            values=values,
-            given=given,
-            application_id=values["application.id"],
-            client_id=values["client.id"],
-            application_server=values["application.server"],
-            exactly_once=exactly_once,
-            commit_interval_ms=interval_ms,
-            poll_ms=values["poll.ms"],
-            num_stream_threads=values["num.stream.threads"],
-            num_standby_replicas=values["num.standby.replicas"],
-            max_warmup_replicas=values["max.warmup.replicas"],
-            acceptable_recovery_lag=values["acceptable.recovery.lag"],
-            probing_rebalance_interval_ms=values["probing.rebalance.interval.ms"],
-            max_task_idle_ms=values["max.task.idle.ms"],
-            buffered_records_per_partition=values["buffered.records.per.partition"],
-            task_timeout_ms=values["task.timeout.ms"],
-            replication_factor=None if replication_factor < 0 else replication_factor,
-            additional_retention_ms=values["windowstore.changelog.additional.retention.ms"],
-            repartition_purge_interval_ms=values["repartition.purge.interval.ms"],
-            state_dir=state_folder(values["state.dir"], values["application.id"]),
-            cache_max_bytes=_cache_max_bytes(values, given),
-            streams_group=(
-                values["group.protocol"].lower() == "streams" if "group.protocol" in given else None
-            ),
-            timestamp_extractor=_extractor(values["default.timestamp.extractor"]),
-            processor_wrapper=_wrapper(values["processor.wrapper.class"]),
-            handlers=_handlers(values),
-            topic_configs={
-                name.removeprefix(_TOPIC): str(value)
-                for name, value in given.items()
-                if name.startswith(_TOPIC)
-            },
-        )
-        if exactly_once:
-            _check_exactly_once(made.producer("", ""), interval_ms)
-        return made
+    def __repr__(self) -> str:
+        # The values may hold passwords.
+        return f"StreamsSettings({self.application_id!r})"
 
     @property
     def is_debug(self) -> bool:
@@ -205,6 +154,50 @@ class StreamsSettings:
                 if name.startswith(prefix) and name.removeprefix(prefix) in known:
                     found[name.removeprefix(prefix)] = value
         return found
+
+
+def streams_settings(
+    config: Mapping[str, Any] | None, keywords: Mapping[str, Any]
+) -> StreamsSettings:
+    """From what the application gave; raises ConfigError."""
+    given = _gathered(config, keywords)
+    own = {
+        name: value
+        for name, value in given.items()
+        if name in STREAMS_KEYS or is_provider_key(name)
+    }
+    values = parse_settings(STREAMS_KEYS, own, no_effect=NO_EFFECT)
+    _check(values, given)
+    exactly_once = values["processing.guarantee"] == EXACTLY_ONCE
+    interval_ms = values["commit.interval.ms"]
+    if exactly_once and "commit.interval.ms" not in given:
+        interval_ms = COMMIT_INTERVAL_MS_EXACTLY_ONCE
+    replication_factor = values["replication.factor"]
+    made = StreamsSettings.read(
+        values.__getitem__,
+        values=values,
+        given=given,
+        exactly_once=exactly_once,
+        commit_interval_ms=interval_ms,
+        replication_factor=None if replication_factor < 0 else replication_factor,
+        additional_retention_ms=values["windowstore.changelog.additional.retention.ms"],
+        state_dir=state_folder(values["state.dir"], values["application.id"]),
+        cache_max_bytes=_cache_max_bytes(values, given),
+        streams_group=(
+            values["group.protocol"].lower() == "streams" if "group.protocol" in given else None
+        ),
+        timestamp_extractor=_extractor(values["default.timestamp.extractor"]),
+        processor_wrapper=_wrapper(values["processor.wrapper.class"]),
+        handlers=_handlers(values),
+        topic_configs={
+            name.removeprefix(_TOPIC): str(value)
+            for name, value in given.items()
+            if name.startswith(_TOPIC)
+        },
+    )
+    if exactly_once:
+        _check_exactly_once(made.producer("", ""), interval_ms)
+    return made
 
 
 def state_folder(state_dir: str | None, application_id: str) -> Path:

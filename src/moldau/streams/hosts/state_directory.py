@@ -69,7 +69,6 @@ class StateDirectory:
             self._file.truncate()
             json.dump({"processId": self.process_id}, self._file)
             self._file.flush()
-            os.fsync(self._file.fileno())
 
     def open_task(self, task_id: TaskId) -> TaskState | None:
         """The local state of a task; `None` where stores are kept in memory."""

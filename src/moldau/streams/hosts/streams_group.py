@@ -75,7 +75,8 @@ class StreamsGroupMember:
     @property
     def member_id(self) -> str:
         """The same after a restart: who comes back takes its tasks over at once."""
-        return str(uuid.uuid5(uuid.UUID(self.process_id), str(self._number)))
+        process = uuid.UUID(self.process_id).int
+        return str(uuid.UUID(int=(process + self._number) % 2**128))
 
     @property
     def endpoint(self) -> str:

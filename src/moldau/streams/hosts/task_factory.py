@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -129,7 +128,7 @@ class TaskFactory:
         is_internal = any(topic in self._assembly.internal_topics for topic in node.topics)
         if node.timestamp_extractor is not None or is_internal:
             return node
-        return replace(node, timestamp_extractor=extractor)
+        return node._replace(timestamp_extractor=extractor)
 
     def promoted(self, standby: HostedTask, partitions: frozenset[TopicPartition]) -> HostedTask:
         """A standby task as an active one, with its stores as they are."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from moldau.client import Consumer
-from moldau.client.admin import RecordsToDelete
+from moldau.client.admin.offset_values import RecordsToDelete
 from moldau.client.consumer import ConsumerRebalanceListener, ConsumerRecords
 from moldau.client.topics import TopicPartition
 from moldau.clock import Clock

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from moldau.streams.machine.context import Processor
 from moldau.streams.records import RecordContext
@@ -20,40 +19,38 @@ Partitioner = Callable[[str, Any, Any, int], int | Collection[int] | None]
 TopicChooser = Callable[[Any, Any, RecordContext], str]
 
 
-@dataclass(slots=True, kw_only=True)
-class SourceDefinition:
+class SourceDefinition(NamedTuple):
     """Reads topics, or all topics whose name matches a pattern."""
 
     name: str
     topics: list[str]
-    pattern: re.Pattern[str] | None = None
     key_serde: Serde[Any]
     value_serde: Serde[Any]
+    #: It has none.
+    parents: list[str]
+    pattern: re.Pattern[str] | None = None
     timestamp_extractor: TimestampExtractor | None = None
     offset_reset: str | None = None
-    parents: list[str] = field(default_factory=list)
 
 
-@dataclass(slots=True, kw_only=True)
-class ProcessorDefinition:
+class ProcessorDefinition(NamedTuple):
     """Runs a processor; every task makes its own from `supplier`."""
 
     name: str
     supplier: Callable[[], Processor]
     parents: list[str]
-    stores: list[str] = field(default_factory=list)
+    stores: list[str]
 
 
-@dataclass(slots=True, kw_only=True)
-class SinkDefinition:
+class SinkDefinition(NamedTuple):
     """Writes to a topic, or to the topic that is chosen for each record."""
 
     name: str
     topic: str | TopicChooser
     key_serde: Serde[Any]
     value_serde: Serde[Any]
-    partitioner: Partitioner | None = None
     parents: list[str]
+    partitioner: Partitioner | None = None
 
 
 Definition = SourceDefinition | ProcessorDefinition | SinkDefinition

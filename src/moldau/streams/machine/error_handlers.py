@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 from moldau.streams.errors import StreamsError
 from moldau.streams.records import Produced, Record, RecordContext
@@ -16,8 +15,7 @@ ProductionVerdict = Literal["continue", "fail", "retry"]
 _HEADER: Final = "__streams.errors."
 
 
-@dataclass(frozen=True, slots=True)
-class ErrorResponse:
+class ErrorResponse(NamedTuple):
     """A verdict with dead letters of the handler's own, instead of the one for the input record.
 
     ErrorResponse("continue", [DeadLetter("errors", record.key, record.value)])
@@ -27,8 +25,7 @@ class ErrorResponse:
     dead_letters: tuple[DeadLetter, ...] | list[DeadLetter] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class DeadLetter:
+class DeadLetter(NamedTuple):
     """A record that a handler wants to have written; without a timestamp that of the input."""
 
     topic: str
@@ -106,8 +103,7 @@ def skip_on_error(*_: object) -> Verdict:
     return "continue"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Handlers:
+class Handlers(NamedTuple):
     """What is done about records that fail."""
 
     deserialization: DeserializationHandler = fail_on_error
@@ -140,7 +136,7 @@ def without_retry(answer: ProductionAnswer) -> Answer:
     cannot be serialized: "retry" means "fail"."""
     match answer:
         case ErrorResponse(verdict="retry"):
-            return replace(answer, verdict="fail")
+            return answer._replace(verdict="fail")
         case "retry":
             return "fail"
         case _:

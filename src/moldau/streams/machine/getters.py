@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from moldau.streams.errors import StreamsError
 from moldau.streams.machine.context import Processor, ProcessorContext
@@ -28,8 +27,7 @@ class Getter(Protocol):
     def get_as_of(self, key: Any, timestamp: int) -> Found: ...
 
 
-@dataclass(frozen=True, slots=True)
-class View:
+class View(NamedTuple):
     """A table as seen by other steps: the stores they must be connected to, and the getter."""
 
     store_names: tuple[str, ...]

@@ -14,16 +14,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from moldau.streams.machine.subtopologies import TaskId
 
 VERSION = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemberState:
+class MemberState(NamedTuple):
     """What a member says when it joins, with the tasks that it runs."""
 
     process_id: str
@@ -31,7 +29,7 @@ class MemberState:
     active: frozenset[TaskId] = frozenset()
     standby: frozenset[TaskId] = frozenset()
     #: How far it has the changelogs of its tasks: the sum of their offsets.
-    offsets: Mapping[TaskId, int] = field(default_factory=dict)
+    offsets: Mapping[TaskId, int] = {}
     #: The member asks all instances of the application to stop.
     shutdown: bool = False
 
@@ -61,21 +59,19 @@ class MemberState:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HostTasks:
+class HostTasks(NamedTuple):
     """The tasks of an instance, for queries: by its `application.server`."""
 
     active: frozenset[TaskId] = frozenset()
     standby: frozenset[TaskId] = frozenset()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Placed:
+class Placed(NamedTuple):
     """What the leader gives a member."""
 
     active: frozenset[TaskId] = frozenset()
     standby: frozenset[TaskId] = frozenset()
-    hosts: Mapping[str, HostTasks] = field(default_factory=dict)
+    hosts: Mapping[str, HostTasks] = {}
     shutdown: bool = False
     #: Tasks wait for warm-up copies: this member asks for another rebalance after a while.
     probe: bool = False
@@ -125,8 +121,7 @@ class Placed:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
+class Rules(NamedTuple):
     """What an application wants of its copies; the names are those of its settings."""
 
     standby_replicas: int = 0

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from moldau.streams.machine.aggregates import Aggregator, EmitTimer, Initializer, emit_windows
+from moldau.streams.machine.aggregates import Aggregator, Initializer
 from moldau.streams.machine.context import Processor, ProcessorContext
 from moldau.streams.machine.getters import Forwarder, TableSupplier, View
 from moldau.streams.machine.tables import window_view
+from moldau.streams.machine.window_aggregates import EmitTimer, emit_windows
 from moldau.streams.records import Record, ValueAndTimestamp, Window, Windowed
 from moldau.streams.windows import EmitStrategy, SlidingWindows
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from moldau.streams.errors import MissingSourceTopicError, TopologyError
@@ -35,8 +34,7 @@ class TaskId(NamedTuple):
         return cls(int(subtopology), int(partition))
 
 
-@dataclass(frozen=True, slots=True)
-class ChangelogTopic:
+class ChangelogTopic(NamedTuple):
     """What a store's changelog topic must be like; times are those that its store needs."""
 
     topic: str
@@ -45,11 +43,10 @@ class ChangelogTopic:
     #: The topic is one of the application's inputs, and is neither created nor written to.
     is_source: bool = False
     #: What the program sets for this topic; it counts before the application's settings.
-    config: Mapping[str, str] = field(default_factory=dict)
+    config: Mapping[str, str] = {}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SubTopology:
+class SubTopology(NamedTuple):
     """The topics of one sub-topology, by their names on the cluster."""
 
     number: int
@@ -61,7 +58,7 @@ class SubTopology:
     sinks: frozenset[str] = frozenset()
     #: The names of all its stores, and the changelogs of those that have one.
     stores: frozenset[str] = frozenset()
-    changelogs: Mapping[str, ChangelogTopic] = field(default_factory=dict)
+    changelogs: Mapping[str, ChangelogTopic] = {}
 
     @property
     def is_stateful(self) -> bool:
@@ -83,8 +80,7 @@ class SubTopology:
         return found
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class Plan(NamedTuple):
     """A topology as its hosts see it."""
 
     application_id: str

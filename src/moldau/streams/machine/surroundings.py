@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from moldau.streams.errors import StreamsError
 from moldau.streams.machine.processor_metrics import ProcessorMetrics
@@ -15,8 +14,7 @@ def _no_metrics() -> ProcessorMetrics:
     raise StreamsError("what runs this processor keeps no metrics")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class Surroundings(NamedTuple):
     """The same for all processors of a task."""
 
     key_serde: Any = BYTES

@@ -16,8 +16,7 @@ from moldau.streams.machine.getters import (
     View,
     store_view,
 )
-from moldau.streams.records import Change, Record, ValueAndTimestamp
-from moldau.streams.stores.with_headers import aggregation
+from moldau.streams.records import Change, Record, ValueAndTimestamp, aggregation
 
 Mapper = Callable[[Any, Any], Any]
 

@@ -8,8 +8,7 @@ restored from the changelog.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from moldau.streams.errors import StreamsError
 from moldau.streams.records import TaskCore
@@ -27,8 +26,7 @@ from moldau.streams.stores.base import (
 from moldau.streams.stores.memory import MemoryStorage
 
 
-@dataclass(frozen=True, slots=True)
-class Changelog:
+class Changelog(NamedTuple):
     """What a host has to read before a task can run."""
 
     store: str

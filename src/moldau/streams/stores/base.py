@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypedDict
+from typing import Any, NamedTuple, Protocol, TypedDict
 
 from moldau.streams.records import Headers, TaskCore
 from moldau.streams.stores._cache import RecordCache, StoreCache
@@ -135,17 +135,16 @@ class StateStore(Protocol):
         """Apply records of the changelog in their order. They must not be logged again."""
 
 
-@dataclass(slots=True, kw_only=True)
-class StoreContext:
+class StoreContext(NamedTuple):
     """What a task gives to a store that it creates."""
 
+    storage: Storage
     #: The topic that serdes are given: the store's changelog, whether or not it is written.
     topic: str = ""
     #: Writes to the changelog; does nothing where the store has none.
     log: Log = no_log
     #: Counts records that came too late.
     drop: Drop = no_drop
-    storage: Storage
     #: Where updates wait that are passed on at a commit; `None` passes on each at once.
     cache: StoreCache | None = None
     #: Whether values have headers.

@@ -10,19 +10,7 @@ from typing import Any, Unpack
 
 from moldau.streams.serdes import BYTES, Serde, SerdeLike, serde
 from moldau.streams.stores.base import StoreBuilder, StoreContext, StoreOptions
-from moldau.streams.stores.key_value import (
-    KeyValueStore,
-    TimestampedKeyValueStore,
-    TimestampedKeyValueStoreWithHeaders,
-)
-from moldau.streams.stores.lru import LruStore
-from moldau.streams.stores.versioned import VersionedKeyValueStore
-from moldau.streams.stores.windowed import (
-    SessionStore,
-    SessionStoreWithHeaders,
-    WindowStore,
-    WindowStoreWithHeaders,
-)
+from moldau.streams.stores.key_value import KeyValueStore, TimestampedKeyValueStore
 from moldau.streams.windows import Duration, iso, millis
 
 
@@ -72,7 +60,11 @@ def timestamped_key_value_store(
     keys, values = _of(key_serde), _of(value_serde)
 
     def create(at: StoreContext) -> object:
-        kind = TimestampedKeyValueStoreWithHeaders if at.headers else TimestampedKeyValueStore
+        kind: Any = TimestampedKeyValueStore
+        if at.headers:
+            from moldau.streams.stores.with_headers import TimestampedKeyValueStoreWithHeaders
+
+            kind = TimestampedKeyValueStoreWithHeaders
         return kind(name, keys, values, at.log, at.storage.map(), at.cache, at.topic)
 
     return StoreBuilder(
@@ -96,9 +88,15 @@ def lru_map(
     if size_max < 0:
         raise ValueError("maxCacheSize cannot be negative")
     keys, values = _of(key_serde), _of(value_serde)
+
+    def create(at: StoreContext) -> object:
+        from moldau.streams.stores.lru import LruStore
+
+        return LruStore(name, keys, values, size_max, at)
+
     return StoreBuilder(
         name,
-        lambda at: LruStore(name, keys, values, size_max, at),
+        create,
         logging=logging,
         persistent=False,
     )
@@ -115,11 +113,17 @@ def versioned_key_value_store(
     """A store that knows the past: versioned_key_value_store("rates", history=60_000, ...)."""
     history_ms = _not_negative(history, "historyRetention")
     keys, values = _of(key_serde), _of(value_serde)
+
+    def create(at: StoreContext) -> object:
+        from moldau.streams.stores.versioned import VersionedKeyValueStore
+
+        return VersionedKeyValueStore(
+            name, keys, values, history_ms, at.log, at.drop, at.storage, at.topic
+        )
+
     return StoreBuilder(
         name,
-        lambda at: VersionedKeyValueStore(
-            name, keys, values, history_ms, at.log, at.drop, at.storage, at.topic
-        ),
+        create,
         history_ms=history_ms,
         **options,
     )
@@ -153,9 +157,11 @@ def window_store(
             f"The retention period of the window store {name} must be no smaller than its window "
             f"size. Got size=[{iso(size_ms)}], retention=[{iso(retention_ms)}]"
         )
-    return StoreBuilder(
-        name,
-        lambda at: (WindowStoreWithHeaders if at.headers else WindowStore)(
+
+    def create(at: StoreContext) -> object:
+        from moldau.streams.stores.windowed import WindowStore, WindowStoreWithHeaders
+
+        return (WindowStoreWithHeaders if at.headers else WindowStore)(
             name,
             keys,
             values,
@@ -168,7 +174,11 @@ def window_store(
             storage=at.storage,
             cache=at.cache,
             topic=at.topic,
-        ),
+        )
+
+    return StoreBuilder(
+        name,
+        create,
         retention_ms=retention_ms,
         caching=caching and not retain_duplicates,
         headers=headers,
@@ -192,9 +202,11 @@ def session_store(
     """
     retention_ms = _not_negative(retention, "retentionPeriod")
     keys, values = _of(key_serde), _of(value_serde)
-    return StoreBuilder(
-        name,
-        lambda at: (SessionStoreWithHeaders if at.headers else SessionStore)(
+
+    def create(at: StoreContext) -> object:
+        from moldau.streams.stores.windowed import SessionStore, SessionStoreWithHeaders
+
+        return (SessionStoreWithHeaders if at.headers else SessionStore)(
             name,
             keys,
             values,
@@ -204,7 +216,11 @@ def session_store(
             storage=at.storage,
             cache=at.cache,
             topic=at.topic,
-        ),
+        )
+
+    return StoreBuilder(
+        name,
+        create,
         retention_ms=retention_ms,
         caching=caching,
         headers=headers,

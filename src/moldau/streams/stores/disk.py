@@ -11,12 +11,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from moldau.streams.errors import StreamsError
 from moldau.streams.stores._maps import DiskMap, OrderedMap
 from moldau.streams.stores.base import Drop, SegmentedMap
-from moldau.streams.stores.disk_segments import DiskSegments
+
+if TYPE_CHECKING:
+    from moldau.streams.stores.disk_segments import DiskSegments
 
 #: LMDB's own limit of a key; longer ones are cut, and told apart by a hash.
 KEY_SIZE_MAX = 511
@@ -178,6 +180,9 @@ class DiskStorage:
         return made
 
     def segments(self, retention_ms: int, drop: Drop) -> SegmentedMap:
+        # Imported here: most programs have no windows.
+        from moldau.streams.stores.disk_segments import DiskSegments
+
         table = Table(self._state, f"{self.name}/segments")
         made = DiskSegments(table, self, retention_ms, drop, self._state.grow)
         self.parts.append(made)

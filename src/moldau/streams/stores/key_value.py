@@ -3,6 +3,5 @@
 from __future__ import annotations
 
 from moldau.streams.stores._tables import KeyValueStore, TimestampedKeyValueStore
-from moldau.streams.stores.with_headers import TimestampedKeyValueStoreWithHeaders
 
-__all__ = ["KeyValueStore", "TimestampedKeyValueStore", "TimestampedKeyValueStoreWithHeaders"]
+__all__ = ["KeyValueStore", "TimestampedKeyValueStore"]

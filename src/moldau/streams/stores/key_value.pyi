@@ -1,12 +1,12 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import Generic, TypeVar
 
-from moldau.streams.records import Headers, ValueAndTimestamp, ValueTimestampHeaders
+from moldau.streams.records import Headers, ValueAndTimestamp
 from moldau.streams.serdes import Serde
 from moldau.streams.stores._cache import StoreCache
 from moldau.streams.stores._maps import OrderedMap
 
-__all__ = ["KeyValueStore", "TimestampedKeyValueStore", "TimestampedKeyValueStoreWithHeaders"]
+__all__ = ["KeyValueStore", "TimestampedKeyValueStore"]
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -85,14 +85,3 @@ class TimestampedKeyValueStore(_Timestamped[K, V, ValueAndTimestamp[V]]):
     def put_if_absent(self, key: K, value: V, timestamp: int) -> ValueAndTimestamp[V] | None: ...
     def put_all(self, entries: Iterable[tuple[K, tuple[V, int] | None]]) -> None: ...
     def write(self, raw: bytes, value: V | None, timestamp: int) -> None: ...
-
-class TimestampedKeyValueStoreWithHeaders(_Timestamped[K, V, ValueTimestampHeaders[V]]):
-    def put(self, key: K, value: V | None, timestamp: int, headers: Headers = ()) -> int: ...
-    def put_if_absent(
-        self, key: K, value: V, timestamp: int, headers: Headers = ()
-    ) -> ValueTimestampHeaders[V] | None: ...
-    def put_all(self, entries: Iterable[tuple[K, tuple[V, int, Headers] | None]]) -> None: ...
-    def write(
-        self, raw: bytes, value: V | None, timestamp: int, headers: Headers = ()
-    ) -> None: ...
-    def without_headers(self) -> TimestampedKeyValueStore[K, V]: ...

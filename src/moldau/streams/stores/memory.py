@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from moldau.streams.stores._maps import ByteMap, OrderedMap
-from moldau.streams.stores._segments import Segments
 from moldau.streams.stores.base import Drop, SegmentedMap
 
 
@@ -19,5 +18,8 @@ class MemoryStorage:
         return ByteMap()
 
     def segments(self, retention_ms: int, drop: Drop) -> SegmentedMap:
+        # Imported here: most programs have no windows.
+        from moldau.streams.stores._segments import Segments
+
         self.is_used = True
         return Segments(retention_ms, drop)

@@ -267,8 +267,3 @@ def with_or_without_headers(store: Any, *, headers: bool) -> Any:
             f"where the store is declared"
         )
     return store if headers or not has_headers(store) else read_only(store.without_headers())
-
-
-def aggregation(found: Any) -> Any:
-    """The value of a session in what a store found, which may have headers."""
-    return found.aggregation if isinstance(found, AggregationWithHeaders) else found

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
-from moldau.streams.machine.aggregates import SessionAggregate, StreamAggregate, WindowAggregate
+from moldau.streams.machine.aggregates import StreamAggregate
 from moldau.streams.machine.getters import TableSupplier
-from moldau.streams.machine.sliding import SlidingAggregate
 from moldau.streams.machine.tables import MergedTable
 from moldau.streams.serdes import Serde, SessionWindowedSerde, TimeWindowedSerde
 from moldau.streams.stores.base import StoreBuilder
@@ -34,16 +33,14 @@ from moldau.streams.windows import (
 Windows = TimeWindows | UnlimitedWindows | SlidingWindows | SessionWindows
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Grouped:
+class Grouped(NamedTuple):
     """A grouped stream: where it is, and the name of its repartition topic if one was given."""
 
     handle: Handle
     name: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Aggregation:
+class Aggregation(NamedTuple):
     """What is computed: `initializer` None is a reduction; sessions also need a `merger`."""
 
     initializer: Callable[[], Any] | None
@@ -70,6 +67,10 @@ def _supplier(store_name: str, what: Aggregation) -> TableSupplier:
     windows = what.windows
     if windows is None:
         return StreamAggregate(store_name, what.initializer, what.aggregator)
+    # Imported here: most programs have no windows.
+    from moldau.streams.machine.sliding import SlidingAggregate
+    from moldau.streams.machine.window_aggregates import SessionAggregate, WindowAggregate
+
     if isinstance(windows, SlidingWindows):
         return SlidingAggregate(store_name, windows, what.initializer, what.aggregator, what.emit)
     if isinstance(windows, SessionWindows):
@@ -238,7 +239,7 @@ def aggregate_cogroup(
     suppliers, nodes = [], []
     for index, ((_, aggregator), (parent, _names)) in enumerate(zip(groups, parents, strict=True)):
         step = builder.suffixed_or_new(name, f"-cogroup-agg-{index}", prefix)
-        supplier = _supplier(store_name, replace(what, aggregator=aggregator))
+        supplier = _supplier(store_name, what._replace(aggregator=aggregator))
         if index == 0:
             writer = processor_writer(step, supplier, stores=(made,))
         else:

@@ -142,6 +142,7 @@ class Assembly:
                 pattern=pattern,
                 key_serde=key_serde or self.default_key_serde,
                 value_serde=value_serde or self.default_value_serde,
+                parents=[],
                 timestamp_extractor=timestamp_extractor,
                 offset_reset=offset_reset,
             )
@@ -162,7 +163,7 @@ class Assembly:
         parents = list(parents)
         if name not in self.nodes and not parents:
             raise TopologyError("predecessorNames cannot be empty")
-        self._add(ProcessorDefinition(name=name, supplier=supplier, parents=parents))
+        self._add(ProcessorDefinition(name=name, supplier=supplier, parents=parents, stores=[]))
         for builder in provided_stores(supplier):
             self.add_state_store(builder, name)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from moldau.streams.machine.context import Processor
 from moldau.streams.machine.getters import TableSupplier
@@ -92,8 +92,7 @@ class Handle:
         return self.value_serde or self.builder.assembly.default_value_serde
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TableHandle:
+class TableHandle(NamedTuple):
     """A table in the graph, with what makes its processor."""
 
     handle: Handle

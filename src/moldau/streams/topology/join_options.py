@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, TypedDict
+from typing import Any, NamedTuple, TypedDict
 
 from moldau.streams.machine.definitions import Partitioner
 from moldau.streams.serdes import SerdeLike
@@ -13,8 +12,7 @@ from moldau.streams.topology.handles import Materialized
 from moldau.streams.windows import Duration, JoinWindows
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StreamJoined:
+class StreamJoined(NamedTuple):
     """The stores of a join of two streams.
 
     StreamJoined(name="clicks", persistent=False) gives both a name to begin with; `this` and
@@ -25,7 +23,7 @@ class StreamJoined:
     this: Materialized | None = None
     other: Materialized | None = None
     logging: bool = True
-    changelog_config: Mapping[str, str] = field(default_factory=dict)
+    changelog_config: Mapping[str, str] = {}
     persistent: bool | None = None
 
     @property

@@ -14,7 +14,7 @@ from moldau.client.consumer.fetcher import Fetcher
 from moldau.client.consumer.machine.fetch_buffer import FetchBuffer
 from moldau.client.consumer.machine.positions import EARLIEST, FetchState, Position
 from moldau.client.consumer.machine.subscription import SubscriptionState
-from moldau.client.consumer.settings import ConsumerSettings
+from moldau.client.consumer.settings import consumer_settings
 from moldau.client.deadline import Deadline
 from moldau.client.errors import DisconnectError, OffsetOutOfRangeError
 from moldau.client.machine.metadata import EMPTY, ClusterMetadata
@@ -92,7 +92,7 @@ class Stage:
             cast(ClusterClient, self.nodes),
             self.subscription,
             self.buffer,
-            ConsumerSettings.of({"bootstrap.servers": "a:1"}, settings),
+            consumer_settings({"bootstrap.servers": "a:1"}, settings),
             ConsumerMetrics(Metrics()),
             self._arrived,
         )

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from moldau.client.consumer.machine.positions import ResetKind, ResetStrategy
-from moldau.client.consumer.settings import ConsumerSettings
+from moldau.client.consumer.settings import ConsumerSettings, consumer_settings
 from moldau.client.errors import ConfigError
 
 
 def settings(**given: Any) -> ConsumerSettings:
-    return ConsumerSettings.of({"bootstrap.servers": "a:1"}, given)
+    return consumer_settings({"bootstrap.servers": "a:1"}, given)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -140,7 +139,7 @@ def test_bytes_of_members_and_assignments() -> None:
 def having(process: str, active: str = "", standby: str = "", **offsets: int) -> MemberState:
     """A member with state; `t0_1=5` says how far it has task 0_1."""
     found = {TaskId.parse(name.removeprefix("t")): offset for name, offset in offsets.items()}
-    return replace(member(process, active, standby), offsets=found)
+    return member(process, active, standby)._replace(offsets=found)
 
 
 BIG = {f"t{task}": 50_000 for task in FOUR.split()}

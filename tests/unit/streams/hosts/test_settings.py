@@ -13,7 +13,7 @@ import pytest
 from moldau.client.errors import ConfigError
 from moldau.config.no_effect import reason_for
 from moldau.streams import skip_on_error
-from moldau.streams.hosts.settings import StreamsSettings
+from moldau.streams.hosts.settings import StreamsSettings, streams_settings
 from moldau.streams.hosts.settings_keys import NO_EFFECT, REFUSED, STREAMS_KEYS
 from support.reference import PROTOCOL
 
@@ -22,7 +22,7 @@ SOURCES = Path(__file__).parents[4] / "src" / "moldau" / "streams"
 
 def settings(config: dict[str, Any] | None = None, **keywords: Any) -> StreamsSettings:
     given = {"application_id": "app", "bootstrap_servers": "127.0.0.1:9092", **keywords}
-    return StreamsSettings.of(config, given)
+    return streams_settings(config, given)
 
 
 def kafkas_keys() -> dict[str, dict[str, Any]]:
@@ -52,9 +52,11 @@ def test_every_key_is_read_refused_or_has_no_effect() -> None:
     text = "".join(
         path.read_text() for path in SOURCES.rglob("*.py") if path.name != "settings_keys.py"
     )
+    fields = {name: field for field, name in StreamsSettings.KEYS.items()}
     for name in STREAMS_KEYS:
         known = reason_for(name, NO_EFFECT) or name in REFUSED
-        assert known or re.search(rf'"{re.escape(name)}"', text), f"nothing reads {name}"
+        read = rf'"{re.escape(name)}"' + (rf"|\.{fields[name]}\b" if name in fields else "")
+        assert known or re.search(read, text), f"nothing reads {name}"
 
 
 def test_commit_interval_depends_on_the_guarantee() -> None:
@@ -91,7 +93,7 @@ def test_wrong_settings_are_explained(config: dict[str, Any], message: str) -> N
 
 def test_an_application_needs_an_id() -> None:
     with pytest.raises(ConfigError, match=r"application\.id"):
-        StreamsSettings.of(None, {"bootstrap_servers": "127.0.0.1:9092"})
+        streams_settings(None, {"bootstrap_servers": "127.0.0.1:9092"})
 
 
 def test_settings_reach_the_clients() -> None:

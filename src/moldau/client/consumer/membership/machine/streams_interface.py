@@ -7,7 +7,6 @@ An object with `make_membership` in `partition.assignment.strategy` takes the pl
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 from moldau.client.consumer.assignors.interface import PartitionAssignor
@@ -39,18 +38,16 @@ STALE_TOPOLOGY, MISSING_SOURCE_TOPICS, INCORRECTLY_PARTITIONED = 0, 1, 2
 MISSING_INTERNAL_TOPICS, SHUTDOWN_APPLICATION, ASSIGNMENT_DELAYED = 3, 4, 5
 
 
-@dataclass(frozen=True, slots=True)
-class InternalTopic:
+class InternalTopic(NamedTuple):
     """A topic that the coordinator creates; 0 partitions leave the number to it."""
 
     name: str
     partitions: int = 0
     replication_factor: int = -1
-    configs: Mapping[str, str] = field(default_factory=dict)
+    configs: Mapping[str, str] = {}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SubtopologyInfo:
+class SubtopologyInfo(NamedTuple):
     """A sub-topology, as the coordinator has to know it."""
 
     id: str
