@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 
@@ -207,10 +207,15 @@ def client_reads(package: str) -> Reads:
     return Reads(ast.parse(path.read_text()) for path in paths)
 
 
+#: Beside those of the network, which all have.
+SECTIONS: Mapping[str, type[Section]] = {"producer": ProducerSettings, "consumer": ConsumerSettings}
+
+
 def client_key_works(package: str, name: str) -> bool:
-    field = name.replace(".", "_")
     reads = client_reads(package)
-    return reads.key(name) or (field in NetworkSettings.KEYS and field in reads.attributes)
+    sections = [NetworkSettings, *filter(None, [SECTIONS.get(package)])]
+    fields = {field for each in sections for field, key in each.KEYS.items() if key == name}
+    return reads.key(name) or not fields.isdisjoint(reads.attributes)
 
 
 @pytest.mark.parametrize(
