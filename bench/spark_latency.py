@@ -60,12 +60,14 @@ def deployment(server: servers.Server) -> Iterator[tuple[Pipelines, Costs]]:
     """Of pipelines beside Spark's server, which keeps a process for tasks."""
     with tempfile.TemporaryDirectory(prefix="bench-tasks-") as name:
         folder = Path(name)
-        ConnectServer(folder).remember()
+        spark_server = ConnectServer(folder)
+        spark_server.remember()
         try:
             with Pipelines(server.bootstrap, folder=folder, timeout=300) as pipelines:
                 yield pipelines, Costs(folder)
         finally:
             daemon.stop(folder, timeout=300)
+            spark_server.stop()
 
 
 def of_task(
