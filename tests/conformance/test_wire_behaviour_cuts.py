@@ -170,6 +170,8 @@ def test_an_idempotent_producer_writes_each_record_once_over_broken_connections(
             "batch.num.messages": 20,
             "reconnect.backoff.ms": 5,
             "reconnect.backoff.max.ms": 50,
+            # Or it forgets its only broker at a cut, and looks for topics once a second.
+            "metadata.recovery.strategy": "none",
             "log_level": 0,
         }
     )
