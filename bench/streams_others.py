@@ -7,13 +7,16 @@ A start is timed from the process to the first update, and a restore from the pr
 state to the first update after it. Latencies are those of `bench.streams_latency`, at ten records a
 second and at half the rate that the count on disk reached. Nothing is installed: Kafka Streams runs
 where its jars are (`make kafka`), Quix Streams and Faust where `--others` has a Python with them,
-such as the one that `make bench-streams-others` makes in .cache/streams-others.
+such as the one that `make bench-streams-others` makes in .cache/streams-others. `--starts N` only
+starts each of them N times, in turns.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -81,6 +84,7 @@ ROWS = [
 START = Row("start", "count", ("bench-one",))
 #: The row whose rate is the full load.
 LOADED = "count, 1,000 keys, on disk"
+MEMORY = ("resident", "proportional", "own")
 #: What one sender in Python does beside a broker on two cores.
 HALF_MAX = 10_000.0
 
@@ -146,6 +150,17 @@ def fill(server: Server, count: int, rows: list[Row]) -> None:
                 producer.send(topic, VALUE, key, timestamp=at)
 
 
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A program at its first update; megabytes are resident, proportional and own."""
+
+    seconds: float
+    cpu_s: float
+    resident: float
+    proportional: float
+    own: float
+
+
 class Running:
     """A program that runs, and what it has taken of the machine."""
 
@@ -166,6 +181,12 @@ class Running:
     def memory_mb(self) -> float:
         self.check()
         return float(self._watched.memory_info().rss / 1e6)
+
+    def start_since(self, began: float) -> Start:
+        seconds = time.monotonic() - began
+        used = self._watched.memory_full_info()
+        megabytes = (used.rss / 1e6, used.pss / 1e6, used.uss / 1e6)
+        return Start(seconds, self.cpu_s(), *megabytes)
 
 
 @contextmanager
@@ -266,6 +287,18 @@ class Bench:
         times = (0.0, 0.0, start_s, start_cpu_s)
         return Figures(START.name, name, guarantee, 0, *times, memory_mb, idle_share=share)
 
+    def start(self, name: str, guarantee: str) -> Start:
+        self._number += 1
+        self.server.create_topic(f"bench-out-{self._number}")
+        command = [*self.commands[name], *self._arguments(START, guarantee)]
+        with self._reader() as reader:
+            # Before the program: its start is not to wait for the reader's.
+            reader.poll(0.0)
+            began = time.monotonic()
+            with running_program(command) as program:
+                self._until_update(reader, program, began)
+                return program.start_since(began)
+
     def measure_restore(self, found: Figures, row: Row) -> Figures:
         """Start what was measured last again, without its state."""
         command = [*self.commands[found.program], *self._arguments(row, found.guarantee)]
@@ -298,6 +331,24 @@ def run_starts(bench: Bench, names: list[str], console: Console) -> list[Figures
             except (TimeoutError, RuntimeError, psutil.Error) as error:
                 console.print(f"start of {name}, {guarantee}: {error}", markup=False)
     return found
+
+
+def run_many_starts(bench: Bench, names: list[str], count: int, console: Console) -> None:
+    """Starts in turns, so that what else the machine does meets all alike: best (median)."""
+    kinds = [(name, guarantee) for guarantee in bench.guarantees for name in names]
+    found: dict[tuple[str, str], list[Start]] = {kind: [] for kind in kinds}
+    for _ in range(count):
+        for kind in kinds:
+            found[kind].append(bench.start(*kind))
+    table = Table("started for one record", "first update, s", "CPU, s", *MEMORY)
+    for (name, guarantee), starts in found.items():
+        cells = []
+        for column, digits in (("seconds", 3), ("cpu_s", 3), *((each, 0) for each in MEMORY)):
+            values = [getattr(each, column) for each in starts]
+            cells.append(f"{min(values):.{digits}f} ({statistics.median(values):.{digits}f})")
+        table.add_row(f"{name}, {guarantee}", *cells)
+    console.print(table)
+    console.print(f"{count} starts each, load {os.getloadavg()[0]:.1f}; memory in MB")
 
 
 def run_rows(bench: Bench, names: list[str], rows: list[Row], console: Console) -> list[Figures]:
@@ -373,6 +424,9 @@ def main() -> None:
     parser.add_argument("--only", default="", help="libraries whose name contains one of these")
     parser.add_argument("--rows", default="", help="rows whose name contains this")
     parser.add_argument("--guarantee", choices=GUARANTEES, help="only this one")
+    parser.add_argument(
+        "--starts", type=int, default=0, help="only so many starts of each, in turns"
+    )
     parser.add_argument("--no-starts", action="store_true", help="only the rows")
     parser.add_argument("--latency", type=float, default=10.0, help="seconds per rate; 0: none")
     parser.add_argument("--keep", type=Path, help="write the figures into this file")
@@ -384,9 +438,12 @@ def main() -> None:
         wanted = options.only.split(",")
         names = [name for name in commands if any(each in name for each in wanted)]
         rows = [row for row in ROWS if options.rows in row.name]
-        fill(server, count, rows)
+        fill(server, count, [] if options.starts else rows)
         guarantees = (options.guarantee,) if options.guarantee else GUARANTEES
         bench = Bench(server, commands, count, guarantees)
+        if options.starts:
+            run_many_starts(bench, names, options.starts, console)
+            return
         found = [] if options.no_starts else run_starts(bench, names, console)
         found += run_rows(bench, names, rows, console)
         show(found, console)
