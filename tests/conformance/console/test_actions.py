@@ -216,6 +216,10 @@ def test_lineage_around_a_group_and_all_again(
     page.get_by_text("around seen").wait_for(state="detached")
     page.get_by_text("As text").click()
     page.get_by_text(f"{letters} to seen").wait_for()
+    for _ in range(2):
+        # When the second is here, the first has been drawn.
+        page.wait_for_event("response", lambda response: "/lineage" in response.url)
+    assert page.get_by_text(f"{letters} to seen").is_visible()
     page.get_by_label("internal topics").check()
 
 

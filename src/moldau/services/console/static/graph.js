@@ -19,20 +19,25 @@ function ratesOf(picture, before) {
 }
 
 // A picture that is drawn again and again: where one looks at it stays, and rates are of the time since.
-export function liveGraph(title) {
+export function liveGraph(title, options = {}) {
   const place = h("div");
   let before = null;
   place.show = (picture, otherwise) => {
     const old = place.querySelector(".graphbox");
     const [left, top] = old ? [old.scrollLeft, old.scrollTop] : [0, 0];
-    const isOpen = !!place.querySelector("details[open]");
     const held = old && old.contains(document.activeElement) ? document.activeElement.getAttribute("data-node") : null;
-    replace(place, picture ? graph(title, picture, { rates: ratesOf(picture, before) }) : h("p", { class: "soft" }, otherwise));
+    const made = picture ? graph(title, picture, { ...options, rates: ratesOf(picture, before) }) : h("p", { class: "soft" }, otherwise);
     before = picture && picture.at_ms ? picture : null;
-    const box = place.querySelector(".graphbox");
+    const box = made.querySelector(".graphbox");
+    if (old && box) {
+      // The text below stays the same element: open if it was, and a click on it is not lost.
+      old.replaceWith(box);
+      place.querySelector("details > ul").replaceWith(made.querySelector("details > ul"));
+    } else {
+      replace(place, made);
+    }
     if (!box) return;
     box.scrollTo(left, top);
-    if (isOpen) place.querySelector("details").open = true;
     if (held !== null) ([...box.querySelectorAll("a")].find((each) => each.getAttribute("data-node") === held) || box).focus({ preventScroll: true });
   };
   return place;

@@ -1,8 +1,12 @@
 import { api, button, check, count, enc, every, go, h, head, query, replace, problem, state } from "/static/lib.js";
-import { graph, page as pageOf } from "/static/graph.js";
+import { liveGraph, page as pageOf } from "/static/graph.js";
 
 export async function page() {
-  const place = h("div");
+  const failed = h("div");
+  const place = liveGraph("What feeds what", { onpick: (node) => {
+    if (around === node.id && node.link) go(pageOf(node));
+    else show(node.id);
+  } });
   const notes = h("div");
   const internal = check("internal topics");
   const focus = h("span");
@@ -12,12 +16,10 @@ export async function page() {
       const found = await api("GET", `/clusters/${enc(state.cluster)}/lineage` + query({ around, internal: internal.box.checked }));
       replace(notes, found.problems.map((each) => h("div", { class: "note" }, each)),
         found.left_out ? h("div", { class: "note" }, `${count(found.left_out)} more are left out: choose one to see what is around it.`) : null);
-      replace(place, graph("What feeds what", found, { onpick: (node) => {
-        if (around === node.id && node.link) go(pageOf(node));
-        else show(node.id);
-      } }));
+      replace(failed, null);
+      place.show(found);
     } catch (error) {
-      replace(place, problem(error));
+      replace(failed, problem(error));
     }
   }
   function show(id) {
@@ -32,5 +34,5 @@ export async function page() {
   every(5000, refresh);
   return [head("Lineage"), notes,
     h("div", { class: "row center panel" }, internal, h("span", { class: "soft" }, "Choose a box to see what feeds it and what it feeds; choose it again to open its page."), focus),
-    h("div", { class: "panel" }, place)];
+    h("div", { class: "panel" }, failed, place)];
 }
