@@ -167,11 +167,12 @@ def test_a_static_member_restarts_without_a_rebalance(
         await_shares(group.ownership, [3, 3])
         had = group.ownership.of("two")
         eventually(lambda: one.generation == two.generation, what="the last round is over for both")
-        heard = len(one.events)
+        generation = one.generation
         two.stop()
-        with group.member("two", group_instance_id="i2"):
+        with group.member("two", group_instance_id="i2") as again:
             eventually(lambda: group.ownership.of("two") == had, what="it has the same again")
-        assert len(one.events) == heard
+            eventually(lambda: again.generation == generation, what="it is in the same generation")
+        assert one.generation == generation
 
 
 def test_two_with_one_instance_id(broker: BrokerProcess) -> None:

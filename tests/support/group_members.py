@@ -99,6 +99,8 @@ class Member(ConsumerRebalanceListener):
             self.consumer.close(operation=self._operation)
 
     def on_partitions_assigned(self, partitions: list[TopicPartition]) -> None:
+        # Before the ownership: who waits for that compares generations next.
+        self.generation = self.consumer.group_metadata().generation_id
         self.events.append(("assigned", [key.partition for key in partitions]))
         self.ownership.give(self.name, partitions)
 
