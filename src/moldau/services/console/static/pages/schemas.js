@@ -5,20 +5,27 @@ const LEVELS = ["BACKWARD", "BACKWARD_TRANSITIVE", "FORWARD", "FORWARD_TRANSITIV
 
 export async function page() {
   const level = select(LEVELS, null, { disabled: readOnly() });
+  // What is loaded while a level is being set may be the one before.
+  let changes = 0;
   level.addEventListener("change", async () => {
+    const chosen = level.value;
+    changes += 1;
     try {
-      await api("PUT", `/clusters/${enc(state.cluster)}/schema-compatibility`, { level: level.value });
-      toast(`Subjects without a level of their own are ${level.value} from now on.`);
+      await api("PUT", `/clusters/${enc(state.cluster)}/schema-compatibility`, { level: chosen });
+      toast(`Subjects without a level of their own are ${chosen} from now on.`);
+      changes += 1;
     } catch (error) {
       toast(error.message, true);
+      changes += 1;
       list.refresh();
     }
   });
   const list = paged({
     placeholder: "Search subjects", caption: "Subjects", empty: "No subjects. Register the first schema.",
     load: async (settings) => {
+      const before = changes;
       const found = await api("GET", base() + query(settings));
-      level.value = found.default_compatibility;
+      if (before === changes) level.value = found.default_compatibility;
       return found;
     },
     columns: [
@@ -82,10 +89,11 @@ export async function subject({ subject: name }) {
   await compare();
   const level = select([["", "registry's default"], ...LEVELS], found.compatibility || "", { disabled: readOnly() });
   level.addEventListener("change", async () => {
+    const chosen = level.value;
     try {
-      if (level.value) await api("PUT", `${base()}/${enc(name)}/compatibility`, { level: level.value });
+      if (chosen) await api("PUT", `${base()}/${enc(name)}/compatibility`, { level: chosen });
       else await api("DELETE", `${base()}/${enc(name)}/compatibility`);
-      toast(level.value ? `${name} is ${level.value} from now on.` : `${name} has the registry's compatibility from now on.`);
+      toast(chosen ? `${name} is ${chosen} from now on.` : `${name} has the registry's compatibility from now on.`);
     } catch (error) {
       toast(error.message, true);
     }
