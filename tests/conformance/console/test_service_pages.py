@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
@@ -27,6 +27,9 @@ from support.either import either_broker
 from support.platform import Platform
 from support.ports import free_port
 from support.waiting import eventually
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Route
 
 AXE = Path(__file__).parents[3] / ".cache/axe-core/axe.min.js"
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]
@@ -184,6 +187,32 @@ def test_schemas_are_registered_checked_compared_and_deleted(tab: Tab, platform:
         page.get_by_label("Compatibility of subjects that have none").select_option(level)
         page.get_by_text(f"are {level} from now on").wait_for()
         assert httpx.get(f"{registry}/config").json()["compatibilityLevel"] == level
+
+
+def test_a_level_stays_although_a_list_was_loading_while_it_was_chosen(
+    tab: Tab, platform: Platform
+) -> None:
+    registry = platform.services()["registry"]["address"]
+    httpx.put(f"{registry}/config", json={"compatibility": "BACKWARD"}).raise_for_status()
+    page = tab.open("/schemas")
+    lists: list[Route] = []
+    levels: list[Route] = []
+    page.route("**/schemas?*", lambda route: lists.append(route))
+    page.route("**/schema-compatibility", lambda route: levels.append(route))
+    with page.expect_request("**/schemas?*"):
+        page.get_by_placeholder("Search subjects").fill("nothing")
+    chosen = page.get_by_label("Compatibility of subjects that have none")
+    with page.expect_request("**/schema-compatibility"):
+        chosen.select_option("FORWARD")
+    page.unroute("**/schemas?*")
+    with page.expect_response("**/schemas?*"):
+        lists[0].continue_()
+    page.get_by_text("No subjects").first.wait_for()
+    levels[0].continue_()
+    page.get_by_text("are FORWARD from now on").wait_for()
+    assert chosen.input_value() == "FORWARD"
+    assert httpx.get(f"{registry}/config").json()["compatibilityLevel"] == "FORWARD"
+    httpx.put(f"{registry}/config", json={"compatibility": "BACKWARD"}).raise_for_status()
 
 
 def test_a_connector_from_its_form_to_its_end(
